@@ -1,4 +1,4 @@
-"""A scripted peer and a channel to it, for the tests of the client's parts."""
+"""A scripted peer and a channel to it, for the tests of the client."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Batches of entries: views of the receive buffer, offsets, verification, malformed answers."""
+"""Batches of entries: views of the receive buffer, offsets, verification, malformed responses."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.reference.wire_v2 import BATCH_READ, READ, Response
 
 @pytest.mark.parametrize("body", [b"", b"\0\0\0\x29" + E0[:-1], entries.pack([E0]) + b"\0"])
 def test_malformed_batch(peer: WirePeer, channel: Channel, body: bytes) -> None:
-    """OK without entries, or with a torn one, is an error of that request alone."""
+    """Success without entries, or with a torn one, fails that request alone."""
     batch = channel.batch_read_async(7, 0)
     peer.answer(Response(BATCH_READ, 0, 7, 0, peer.request().request_id, body))
     with pytest.raises(ReadError, match="malformed answer"):
@@ -25,7 +25,7 @@ def test_malformed_batch(peer: WirePeer, channel: Channel, body: bytes) -> None:
 
 
 def test_batch_is_one_buffer_with_offsets(peer: WirePeer, channel: Channel) -> None:
-    """Entries are views of the receive buffer; they stay what they are while more arrives."""
+    """Entries are views of the receive buffer, and do not change while more arrives."""
     batches = []
     for round_ in range(40):
         reply = channel.batch_read_async(7, 10 * round_)
@@ -44,7 +44,7 @@ def test_batch_is_one_buffer_with_offsets(peer: WirePeer, channel: Channel) -> N
 
 
 def test_damaged_batch_is_named(peer: WirePeer, channel: Channel) -> None:
-    """verify names the first entry whose digest fails."""
+    """verify names the first entry whose digest is wrong."""
     reply = channel.batch_read_async(7, 0)
     answer = batch_answer(peer.request().request_id, 0, [b"one", b"two", b"three"])
     peer.answer(Response(BATCH_READ, 0, 7, 0, answer.request_id, answer.body.replace(b"two", b"tow")))

@@ -1,6 +1,6 @@
 """The channel against a scripted peer: framing, matching, limits, and what happens when the connection ends.
 
-What a real bookie answers is tested against real bookies (tests/interop).
+The responses of real bookies are tested against real bookies (tests/interop).
 """
 
 import threading
@@ -30,7 +30,7 @@ from tests.reference.wire_v2 import ADD, AUTH, BATCH_READ, READ, Response, encod
 
 
 def test_worked_frames_go_out_and_come_back(peer: WirePeer, channel: Channel) -> None:
-    """Add, read, fence and batch read put the worked frames on the wire and understand the worked answers."""
+    """Add, read, fence and batch read send the worked frames, and understand the worked responses."""
     add = channel.add_async(7, 0, b"hello", digest=DIGEST, lac=-1, length=5)
     assert peer.request().body == E0
     peer.send(FRAMES["add_ok"])
@@ -48,7 +48,7 @@ def test_worked_frames_go_out_and_come_back(peer: WirePeer, channel: Channel) ->
 
 @pytest.mark.parametrize("piece", [1, 3, 7])
 def test_torn_frames(peer: WirePeer, channel: Channel, piece: int) -> None:
-    """Answers that arrive in single bytes are whole in the end."""
+    """Responses that arrive byte by byte are assembled."""
     batch, read = channel.batch_read_async(7, 0), channel.read_async(7, 0)
     request_id = peer.request().request_id
     assert peer.request().op == READ
@@ -60,7 +60,7 @@ def test_torn_frames(peer: WirePeer, channel: Channel, piece: int) -> None:
 
 
 def test_answers_in_any_order(peer: WirePeer, channel: Channel) -> None:
-    """Pipelined requests are matched by what they name, not by their order."""
+    """Pipelined requests are matched by their keys, not by their order."""
     reads = {entry: channel.read_async(7, entry) for entry in range(5)}
     batches = {start: channel.batch_read_async(7, start) for start in (10, 20)}
     ids = {request.entry: request.request_id for request in (peer.request() for _ in range(7))}
@@ -74,7 +74,7 @@ def test_answers_in_any_order(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_unasked_answers_are_dropped(peer: WirePeer, channel: Channel) -> None:
-    """Answers that nobody waits for, AUTH among them, change nothing."""
+    """Responses that belong to no request, including AUTH, change nothing."""
     read = channel.read_async(7, 0)
     peer.request()
     peer.answer(
@@ -84,13 +84,13 @@ def test_unasked_answers_are_dropped(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_same_name_waits(peer: WirePeer, channel: Channel) -> None:
-    """A fence is not sent while a plain read of the last entry is out: their answers could not be told apart."""
+    """A fence waits for an outstanding read of the last entry, since their responses could not be told apart."""
     plain = channel.read_async(7, -1)
     assert peer.request().flags == 0
     with ThreadPoolExecutor(1) as threads:
         fence = threads.submit(channel.fence, 7, KP)
         other = channel.read_async(7, 0)
-        assert peer.request().entry == 0  # what was asked after the fence, which still waits
+        assert peer.request().entry == 0  # a request after the fence, which still waits
         peer.answer(Response(READ, 0, 7, 0, body=E0), Response(READ, 2, 7, -1))
         request = peer.request()
         assert (request.entry, request.flags) == (-1, Flags.FENCE)
@@ -102,13 +102,13 @@ def test_same_name_waits(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_timeout_keeps_its_name(peer: WirePeer) -> None:
-    """After a read timed out, its late answer is not taken for the answer to the fence that came after it."""
+    """The late response to a read that timed out is not taken for that to a later fence."""
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         with pytest.raises(RequestTimeout, match="read of ledger 7, last entry: no answer in time"):
             channel.read_last(7)
         with pytest.raises(RequestTimeout, match="not sent, 1 requests are unanswered"):
             channel.fence(7, KP)
-        channel.timeout_s = 60.0  # what comes now is answered, however slow this machine is
+        channel.timeout_s = 60.0  # later requests are answered, however slow this machine is
         assert peer.request().flags == 0
         with ThreadPoolExecutor(1) as threads:
             peer.answer(Response(READ, 0, 7, -1, body=E0))
@@ -119,7 +119,7 @@ def test_timeout_keeps_its_name(peer: WirePeer) -> None:
 
 
 def test_expiry_without_a_waiter(peer: WirePeer) -> None:
-    """A reply that nobody waits on times out by itself."""
+    """A reply times out by itself if no caller waits for it."""
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.1) as channel:
         reply = channel.read_async(7, 0)
         with channel.changed:
@@ -127,7 +127,7 @@ def test_expiry_without_a_waiter(peer: WirePeer) -> None:
 
 
 def test_hang_up_fails_everything_once(peer: WirePeer, channel: Channel) -> None:
-    """Connection loss fails all that is outstanding with BookieUnavailable, and so does every call after it."""
+    """The loss of the connection fails everything outstanding, and every later call, with BookieUnavailable."""
     replies: list[Reply[bytes] | Reply[StoredBatch] | Reply[None]] = [
         channel.read_async(7, 0),
         channel.batch_read_async(7, 0),
@@ -149,7 +149,7 @@ def test_hang_up_fails_everything_once(peer: WirePeer, channel: Channel) -> None
 
 
 def test_answer_before_the_hang_up_counts(peer: WirePeer, channel: Channel) -> None:
-    """What was answered stays answered; only the rest fails."""
+    """Requests that were answered before stay so; only the others fail."""
     first, second = channel.read_async(7, 0), channel.read_async(7, 1)
     peer.request()
     peer.request()
@@ -162,7 +162,7 @@ def test_answer_before_the_hang_up_counts(peer: WirePeer, channel: Channel) -> N
 
 @pytest.mark.parametrize("data", ["ffffffff", "7fffffff", "00500000", "0000000402050000", "00000000"])
 def test_broken_framing_ends_the_connection(peer: WirePeer, channel: Channel, data: str) -> None:
-    """Negative, oversize and empty frames and unknown operations: the channel gives up and says so."""
+    """Negative, oversized and empty frames, and unknown operations, end the channel with an error that says so."""
     reply = channel.read_async(7, 0)
     peer.request()
     peer.send(bytes.fromhex(data))
@@ -171,7 +171,7 @@ def test_broken_framing_ends_the_connection(peer: WirePeer, channel: Channel, da
 
 
 def test_frames_up_to_the_limit(peer: WirePeer) -> None:
-    """An answer of exactly the limit arrives, over several receive buffers; one byte more ends the connection."""
+    """A response of exactly the limit arrives, over several receive buffers; one byte more ends the connection."""
     limit = 6 << 20
     body = bytes(range(256)) * ((limit - 28) // 256) + bytes((limit - 28) % 256)
     with Channel.connect("127.0.0.1", peer.port, frame_bytes_max=limit) as channel:
@@ -188,7 +188,7 @@ def test_frames_up_to_the_limit(peer: WirePeer) -> None:
 
 
 def test_own_frames_keep_the_limit(peer: WirePeer) -> None:
-    """An entry that the bookie would close the connection for is refused here, and the connection stays."""
+    """An entry above the limit is refused before it is sent, and the connection stays."""
     with Channel.connect("127.0.0.1", peer.port, frame_bytes_max=1000) as channel:
         with pytest.raises(IncorrectParameter, match="its frame has 1001 bytes; the limit is 1000"):
             channel.add(7, 0, bytes(1001 - 64), digest=DIGEST, lac=-1, length=0)
@@ -211,7 +211,7 @@ def test_own_frames_keep_the_limit(peer: WirePeer) -> None:
     ],
 )
 def test_codes(peer: WirePeer, channel: Channel, code: int, read_error: type, add_error: type) -> None:
-    """Each code becomes its exception, and the unspecific ones that of the operation."""
+    """Each code becomes its exception, and unspecific ones that of the operation."""
     read, batch = channel.read_async(7, 0), channel.batch_read_async(7, 0)
     add = channel.add_async(7, 0, b"", digest=DIGEST, lac=-1, length=0)
     ids = [peer.request().request_id for _ in range(3)]
@@ -225,7 +225,7 @@ def test_codes(peer: WirePeer, channel: Channel, code: int, read_error: type, ad
 
 
 def test_unknown_code_ends_the_connection(peer: WirePeer, channel: Channel) -> None:
-    """A peer with codes of its own is not one to talk to."""
+    """An unknown code ends the connection."""
     reply = channel.read_async(7, 0)
     other = channel.read_async(7, 1)
     peer.request()
@@ -236,7 +236,7 @@ def test_unknown_code_ends_the_connection(peer: WirePeer, channel: Channel) -> N
 
 
 def serve_batches(peer: WirePeer, last: int, count_max: int, missing: int = -1) -> None:
-    """Answer batch reads of entries 0 to `last` with at most `count_max` entries each until entry `last` went out."""
+    """Answer batch reads of entries 0 to `last`, with at most `count_max` entries each, until `last` was sent."""
     reached = -1
     while reached < last:
         request = peer.request()
@@ -253,7 +253,7 @@ def serve_batches(peer: WirePeer, last: int, count_max: int, missing: int = -1) 
 
 @pytest.mark.parametrize("count_max", [1, 7, 10, 1000])
 def test_read_all_in_order(peer: WirePeer, channel: Channel, count_max: int) -> None:
-    """However few entries the bookie gives at a time, all come, once, in order."""
+    """All entries arrive, once and in order, however few the bookie sends at a time."""
     with ThreadPoolExecutor(1) as threads:
         server = threads.submit(serve_batches, peer, 99, count_max)
         seen = [entry for batch in channel.batch_read_all(7, 0, 99, max_count=10) for entry, _ in batch]
@@ -263,7 +263,7 @@ def test_read_all_in_order(peer: WirePeer, channel: Channel, count_max: int) -> 
 
 
 def test_read_all_stops_at_a_gap(peer: WirePeer, channel: Channel) -> None:
-    """A missing entry is an error after the entries in front of it, never skipped."""
+    """A missing entry raises an error after the entries before it, and is never skipped."""
     with ThreadPoolExecutor(1) as threads:
         threads.submit(serve_batches, peer, 99, 1000, missing=5)
         batches = channel.batch_read_all(7, 0, 99, max_count=10, in_flight=1)
@@ -285,7 +285,7 @@ def test_close_fails_what_waits(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_nobody_listens() -> None:
-    """The error names the address and what to look at."""
+    """The error has the address and what to check."""
     with WirePeer() as peer:
         port = peer.port
     with pytest.raises(BookieUnavailable, match=f"127.0.0.1:{port}: cannot connect"):
@@ -293,7 +293,7 @@ def test_nobody_listens() -> None:
 
 
 def test_many_threads_share_a_channel(peer: WirePeer, channel: Channel) -> None:
-    """Frames of threads never mix, and each thread gets its own answers."""
+    """Frames of threads are never mixed, and each thread gets its own responses."""
 
     def serve() -> None:
         for _ in range(400):

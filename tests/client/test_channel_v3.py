@@ -1,6 +1,6 @@
-"""The V3 channel against a scripted peer: what it sends, what it makes of answers, and what happens without one.
+"""The V3 channel against a scripted peer: its requests, its handling of responses, and missing responses.
 
-What a real bookie answers is tested against real bookies (tests/interop).
+The responses of real bookies are tested against real bookies (tests/interop).
 """
 
 import struct
@@ -40,14 +40,14 @@ def peer() -> Iterator[V3Peer]:
 
 @pytest.fixture
 def channel(peer: V3Peer) -> Iterator[ChannelV3]:
-    """A channel to the scripted peer, which offers everything."""
+    """A channel to the scripted peer, which supports all extensions."""
     with ChannelV3.connect("127.0.0.1", peer.port) as channel:
         channel.extensions = Extensions(["batchRead", "writeClose"])
         yield channel
 
 
 def test_adds(peer: V3Peer, channel: ChannelV3) -> None:
-    """An add says ledger, entry, key and bytes; priority, recovery and deferred sync only when asked for."""
+    """An add has ledger, entry, key and bytes; priority, recovery and deferred sync only if requested."""
     plain = channel.add_async(7, 0, b"hello", digest=DIGEST, lac=-1, length=5)
     asked = peer.ask()
     add = asked.addRequest
@@ -68,7 +68,7 @@ def test_adds(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_the_same_entry_twice_at_once(peer: V3Peer, channel: ChannelV3) -> None:
-    """Requests about one entry do not wait for each other, and each gets its own answer."""
+    """Requests for one entry do not wait for each other, and each gets its own response."""
     plain, fence = channel.read_async(7, -1), channel.read_async(7, -1, flags=Flags.FENCE, master_key=K0)
     first, second = peer.ask(), peer.ask()
     assert (second.readRequest.flag, second.readRequest.masterKey) == (pb.ReadRequest.FENCE_LEDGER, K0)
@@ -79,7 +79,7 @@ def test_the_same_entry_twice_at_once(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_reads_tell_the_lac(peer: V3Peer, channel: ChannelV3) -> None:
-    """A read brings the bookie's LAC along; a missing one is None, not 0."""
+    """A read returns the bookie's LAC; a missing one is None, not 0."""
     with ThreadPoolExecutor(1) as threads:
         for lac in (5, -1, None):
             answer = threads.submit(channel.read_with_lac, 7, 0)
@@ -88,7 +88,7 @@ def test_reads_tell_the_lac(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_waits_for_the_lac(peer: V3Peer, channel: ChannelV3) -> None:
-    """A long poll asks for piggybacking; with the entry, with the LAC alone, and after its time."""
+    """A long poll requests piggybacking; it ends with the entry, with the LAC alone, or at its timeout."""
     with_entry, lac_only = channel.wait_for_lac_async(7, 0, 1000), channel.wait_for_lac_async(7, 3, 1000)
     asked, other = peer.ask(), peer.ask()
     read = asked.readRequest
@@ -102,7 +102,7 @@ def test_waits_for_the_lac(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_a_wait_outlives_the_time_of_other_requests(peer: V3Peer) -> None:
-    """A long poll gets its own time on top; a request that times out behind it is not held up, and is forgotten."""
+    """A long poll has its own time in addition; a later request times out independently of it, and is forgotten."""
     with ChannelV3.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         wait = channel.wait_for_lac_async(7, 0, 60_000)
         asked = peer.ask()
@@ -114,7 +114,7 @@ def test_a_wait_outlives_the_time_of_other_requests(peer: V3Peer) -> None:
 
 
 def test_streams_have_transactions_of_their_own(peer: V3Peer, channel: ChannelV3) -> None:
-    """Two streams and a single add of one ledger at once: answers in any order, a bare refusal finds its entry."""
+    """Two streams and a single add of one ledger are answered in any order; a refusal is matched to its entry."""
     streams = [channel.add_stream(7, first, digest=DIGEST, deferred_sync=True) for first in (0, 100)]
     for stream in streams:
         stream.append(b"abc", np.arange(4))
@@ -133,7 +133,7 @@ def test_streams_have_transactions_of_their_own(peer: V3Peer, channel: ChannelV3
 
 
 def test_batches(peer: V3Peer, channel: ChannelV3) -> None:
-    """A batch asks for what was meant and brings entries and LAC; a short one is asked on."""
+    """A batch read sends its arguments and returns entries and LAC; after a short batch the rest is requested."""
     one = channel.batch_read_async(7, 0, 10, 1 << 30, flags=Flags.FENCE, master_key=K0)
     asked = peer.ask()
     read = asked.batchReadRequest
@@ -156,7 +156,7 @@ def test_batches(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_batches_only_where_they_are_offered(peer: V3Peer, channel: ChannelV3) -> None:
-    """A bookie that does not advertise them is not asked; one that answers EBADREQ is not asked again."""
+    """A bookie that does not advertise batch reads gets none; one that answers EBADREQ gets no more."""
     batch = channel.batch_read_async(7, 0)
     peer.respond(refused(peer.ask(), pb.EBADREQ))
     with pytest.raises(IllegalOperation, match="answered with code 404"):
@@ -169,7 +169,7 @@ def test_batches_only_where_they_are_offered(peer: V3Peer, channel: ChannelV3) -
 
 
 def test_a_malformed_batch_fails_alone(peer: V3Peer, channel: ChannelV3) -> None:
-    """OK without entries is an error of that request; the channel goes on."""
+    """Success without entries fails that request, and the channel stays."""
     for parts in ({}, {"batchReadResponse": pb.BatchReadResponse(status=pb.EOK, ledgerId=7, startEntryId=0)}):
         batch = channel.batch_read_async(7, 0)
         peer.respond(ok(peer.ask(), **parts))
@@ -178,7 +178,7 @@ def test_a_malformed_batch_fails_alone(peer: V3Peer, channel: ChannelV3) -> None
 
 
 def test_lacs(peer: V3Peer, channel: ChannelV3) -> None:
-    """An explicit LAC goes out sealed; what comes back is told apart from what is not there."""
+    """An explicit LAC is sent sealed; a returned one is distinguished from a missing one."""
     with ThreadPoolExecutor(1) as threads:
         written = threads.submit(channel.write_lac, 7, 1, digest=DIGEST)
         asked = peer.ask()
@@ -196,7 +196,7 @@ def test_lacs(peer: V3Peer, channel: ChannelV3) -> None:
 
 
 def test_what_a_bookie_tells(peer: V3Peer, channel: ChannelV3) -> None:
-    """Disks, the list of entries, force and write close."""
+    """Disk space, the list of entries, force and write close work."""
     with ThreadPoolExecutor(1) as threads:
         info = threads.submit(channel.bookie_info)
         asked = peer.ask()
@@ -230,7 +230,7 @@ def test_what_a_bookie_tells(peer: V3Peer, channel: ChannelV3) -> None:
     [(402, NoSuchLedger), (403, NoSuchEntry), (404, ReadError), (501, ReadError), (507, DataUnknown)],
 )
 def test_statuses(peer: V3Peer, channel: ChannelV3, status: int, error: type) -> None:
-    """Each status becomes its exception, and the unspecific ones that of the operation."""
+    """Each status becomes its exception, and unspecific ones that of the operation."""
     read = channel.read_async(7, 0)
     peer.respond(refused(peer.ask(), status))
     with pytest.raises(error):
@@ -238,7 +238,7 @@ def test_statuses(peer: V3Peer, channel: ChannelV3, status: int, error: type) ->
 
 
 def test_a_status_of_no_meaning_ends_the_connection(peer: V3Peer, channel: ChannelV3) -> None:
-    """A peer with statuses of its own is not one to talk to."""
+    """An unknown status ends the connection."""
     reads = [channel.read_async(7, entry) for entry in range(2)]
     txn = peer.ask().header.txnId
     peer.send(bytes.fromhex(f"0000000b0a060803100118{txn:02x}10d804"))
@@ -248,7 +248,7 @@ def test_a_status_of_no_meaning_ends_the_connection(peer: V3Peer, channel: Chann
 
 
 def test_a_v2_answer_ends_the_connection(peer: V3Peer, channel: ChannelV3) -> None:
-    """A bookie that takes the connection for V2 cannot be talked to in V3 any more."""
+    """A V2 response on a V3 connection ends it."""
     read = channel.read_async(7, 0)
     peer.ask()
     peer.send(bytes.fromhex("0000001802020000000000020000000000000007ffffffffffffffff"))

@@ -1,4 +1,4 @@
-"""The demo command against a real bookie: exit codes, JSON, and that damage does not go unnoticed."""
+"""The demo command against a real bookie: exit codes, JSON, and that damage is noticed."""
 
 import json
 import shlex
@@ -18,13 +18,13 @@ Bookies = Callable[..., list[Any]]
 
 
 def demo(*options: object) -> Result:
-    """The command with its output."""
+    """Run the command and return its output."""
     return CliRunner().invoke(main, [str(option) for option in ("--wait-s", 0, *options)])
 
 
 @pytest.fixture
 def address(bookies: Bookies) -> str:
-    """A fresh bookie's."""
+    """The address of a new bookie."""
     host, port = bookies(1)[0].address
     return f"{host}:{port}"
 
@@ -65,7 +65,7 @@ def test_mismatch_fails(address: str, options: tuple[object, ...], complaint: st
 
 
 def test_one_wrong_byte_fails(address: str) -> None:
-    """An entry whose digest is right and whose payload differs in one byte is found."""
+    """An entry with a valid digest whose payload differs in one byte is found."""
     told = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
     host, port = address.split(":")
     digest = Digest.of()
@@ -80,7 +80,7 @@ def test_one_wrong_byte_fails(address: str) -> None:
 
 
 def test_nobody_there() -> None:
-    """No bookie: one line that names the address."""
+    """Without a bookie, the command prints one line with the address."""
     result = demo("--address", "127.0.0.1:1")
     assert result.exit_code == 2
     assert "127.0.0.1:1: cannot connect" in result.stderr

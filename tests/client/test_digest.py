@@ -1,4 +1,4 @@
-"""Sealing and opening entries under each digest, against the worked values."""
+"""Seal and open entries with each digest, compared with the worked values."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.golden.wire_v2 import DIGESTS, K0, KP
 
 @pytest.mark.parametrize("kind", DigestType)
 def test_worked_entries(kind: DigestType) -> None:
-    """Entry "hello" and the LAC packet, byte for byte."""
+    """The entry "hello" and the LAC packet are reproduced byte for byte."""
     entry, packet = (bytes.fromhex(text) for text in DIGESTS[kind])
     digest = Digest.of(kind, b"pw")
     assert digest.seal(7, 0, b"hello", lac=-1, length=5) == entry
@@ -18,7 +18,7 @@ def test_worked_entries(kind: DigestType) -> None:
 
 
 def test_master_keys() -> None:
-    """The key depends on the password alone, and never shows up in a printed digest."""
+    """The key depends on the password alone, and is not in the printed form of a digest."""
     assert Digest.of(DigestType.HMAC).master_key == Digest.of(DigestType.DUMMY).master_key == K0
     digest = Digest.of(DigestType.CRC32, b"pw")
     assert digest.master_key == KP
@@ -27,7 +27,7 @@ def test_master_keys() -> None:
 
 @pytest.mark.parametrize("kind", DigestType)
 def test_opens_only_as_itself(kind: DigestType) -> None:
-    """An entry opens under its own ledger and id only, and a short one never."""
+    """An entry opens only with its own ledger and id, and a short one never."""
     digest = Digest.of(kind, b"pw")
     stored = digest.seal(7, 3, b"abc", lac=2, length=20)
     opened = digest.open(stored, 7)

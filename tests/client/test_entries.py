@@ -1,4 +1,4 @@
-"""Batches of verified entries: what is cut off, what is named, and the view of Arrow."""
+"""Batches of verified entries: what is cut off, which entry an error names, and the conversion to Arrow."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ BODIES = [b"zero", b"", b"two", b"three"]
 
 
 def stored(digest: Digest, damage: int | None = None) -> StoredBatch:
-    """Entries 5 to 8 of ledger 7 as a bookie answers them; the one at place `damage` with a flipped bit."""
+    """Return entries 5 to 8 of ledger 7 as a bookie sends them, with a flipped bit in the one at place `damage`."""
     entries = [digest.seal(7, 5 + k, body, lac=-1, length=0) for k, body in enumerate(BODIES)]
     if damage is not None:
         entries[damage] = entries[damage][:30] + bytes([entries[damage][30] ^ 1]) + entries[damage][31:]
@@ -24,12 +24,12 @@ def stored(digest: Digest, damage: int | None = None) -> StoredBatch:
 
 @pytest.fixture(params=[DigestType.CRC32, DigestType.CRC32C, DigestType.HMAC, DigestType.DUMMY])
 def digest(request: pytest.FixtureRequest) -> Digest:
-    """One digest of each type."""
+    """A digest of each type."""
     return Digest.of(request.param, b"secret")
 
 
 def test_a_batch_is_a_sequence(digest: Digest) -> None:
-    """Length, places from both ends, slices, iteration: all views of one buffer."""
+    """Length, places from both ends, slices and iteration are views of one buffer."""
     batch = EntryBatch.verified(stored(digest), digest, 100)
     assert (len(batch), batch.first, batch.last, batch.lac, batch.ledger) == (4, 5, 8, 11, 7)
     assert [(entry.id, bytes(entry.data)) for entry in batch] == list(enumerate(BODIES, 5))
@@ -48,27 +48,27 @@ def test_a_batch_is_a_sequence(digest: Digest) -> None:
 
 
 def test_clipped_to_the_last_wanted(digest: Digest) -> None:
-    """BR5: what a bookie sends beyond the last entry that was wanted is not shown."""
+    """BR5: entries beyond the last one that was requested are cut off."""
     batch = EntryBatch.verified(stored(digest), digest, 6)
     assert (len(batch), batch.last) == (2, 6)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_br3_damage_later_on_leaves_the_prefix(k: int) -> None:
-    """BR3, L14: entries in front of the first that does not hold."""
+    """BR3, L14: the entries before the first invalid one are returned."""
     digest = Digest.of()
     assert [bytes(entry.data) for entry in EntryBatch.verified(stored(digest, k), digest, 100)] == BODIES[:k]
 
 
 def test_br3_damage_of_the_first_is_an_error() -> None:
-    """BR3, L14: nothing is shown, and the entry is named."""
+    """BR3, L14: nothing is returned, and the error names the entry."""
     digest = Digest.of()
     with pytest.raises(DigestMismatch, match="ledger 7, entry 5: no valid CRC32C digest"):
         EntryBatch.verified(stored(digest, 0), digest, 100)
 
 
 def batch_of_single_reads(digest: Digest) -> EntryBatch:
-    """The same entries, come one by one."""
+    """Return the same entries as from single reads."""
     sealed = (digest.seal(7, 5 + k, body, lac=-1, length=0) for k, body in enumerate(BODIES))
     return EntryBatch.of_entries(7, 5, sealed, digest)
 
@@ -77,7 +77,7 @@ def batch_of_single_reads(digest: Digest) -> EntryBatch:
     "make", [lambda digest: EntryBatch.verified(stored(digest), digest, 100), batch_of_single_reads]
 )
 def test_to_arrow(make: Callable[[Digest], EntryBatch]) -> None:
-    """Ids and payloads as columns, valid by Arrow's own judgement; of a slice too."""
+    """Ids and payloads become columns that Arrow accepts as valid, also for a slice."""
     batch = make(Digest.of())
     table = batch.to_arrow()
     table.validate(full=True)
@@ -88,7 +88,7 @@ def test_to_arrow(make: Callable[[Digest], EntryBatch]) -> None:
 
 @pytest.mark.parametrize("cut", [slice(None), slice(2, None)])
 def test_to_arrow_without_a_copy(cut: slice) -> None:
-    """Long payloads are looked at where they arrived, short ones lie in the views; the batch may go before them."""
+    """Long payloads are views of the buffer, short ones are inside the views; the batch may be dropped before them."""
     bodies = [b"", b"x", b"twelve bytes", b"thirteen byte", b"L" * 1000, bytes(range(256)), b"end"]
     digest = Digest.of()
     sealed = (digest.seal(7, k, body, lac=-1, length=0) for k, body in enumerate(bodies))
@@ -102,7 +102,7 @@ def test_to_arrow_without_a_copy(cut: slice) -> None:
 
 
 def test_arrow_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what to install."""
+    """Without pyarrow the error says what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(BookKeeperError, match=r"pip install 'bookie\[arrow\]'"):
         batch_of_single_reads(Digest.of()).to_arrow()

@@ -1,4 +1,4 @@
-"""V3 batch reads and write closes: advertised by a real bookie of ours, found, used, and equal to what V2 reads."""
+"""V3 batch reads and write closes, as one of our real bookies advertises them; the results equal those of V2."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,13 +19,13 @@ LEDGER = 7
 
 @pytest.fixture
 def bookie(bookies: Callable[..., list[BookieProcess]]) -> BookieProcess:
-    """A bookie of ours."""
+    """One of our bookies."""
     return bookies(1)[0]
 
 
 @pytest.fixture
 def channel(bookie: BookieProcess) -> Iterator[ChannelV3]:
-    """A channel that knows what the bookie advertises, as a client finds it in the metadata store."""
+    """A channel that knows what the bookie advertises, as a client learns it from the metadata store."""
     driver = open_driver(f"grpc://{bookie.admin}")
     driver.start()
     info = parse_service_info(bookie.id, driver.bookies.info(bookie.id) or b"")
@@ -41,7 +41,7 @@ def channel(bookie: BookieProcess) -> Iterator[ChannelV3]:
 def test_batches_in_both_protocols(
     bookie: BookieProcess, channel: ChannelV3, sizes: tuple[int, int], count: int
 ) -> None:
-    """Small entries, such as go out by reference, and such as need a longer length: the same bytes as V2 reads."""
+    """Small entries, entries that are sent by reference, and entries with a longer length are the same as in V2."""
     chance = np.random.default_rng(11)
     offsets = np.concatenate([[0], np.cumsum(chance.integers(*sizes, count))])
     data = chance.bytes(int(offsets[-1]))
@@ -62,7 +62,9 @@ def test_batches_in_both_protocols(
 
 
 def test_limits_of_a_batch(channel: ChannelV3) -> None:
-    """Count and size bound it, one entry always comes, a gap ends it; what is not there is told apart."""
+    """Count and size limit a batch, the first entry always comes, and a gap ends it; missing entries raise their
+    error.
+    """
     channel.add_batch(LEDGER, 0, bytes(3000), np.arange(0, 3001, 1000), digest=DIGEST)
     channel.add_batch(LEDGER, 4, bytes(1000), np.array([0, 1000]), digest=DIGEST)
     assert len(channel.batch_read(LEDGER, 0)) == 3
@@ -76,7 +78,7 @@ def test_limits_of_a_batch(channel: ChannelV3) -> None:
 
 
 def test_a_batch_read_may_fence(channel: ChannelV3) -> None:
-    """With the key it fences and reads; with another one it does neither."""
+    """With the right key a batch read fences and reads; with another one it does neither."""
     channel.add(LEDGER, 0, b"x", digest=DIGEST, lac=-1, length=1)
     other = Digest.of(DigestType.CRC32C, b"other")
     with pytest.raises(UnauthorizedAccess):
@@ -88,7 +90,7 @@ def test_a_batch_read_may_fence(channel: ChannelV3) -> None:
 
 
 def test_a_write_close_closes_nothing(channel: ChannelV3) -> None:
-    """It needs the key, and keeps nobody from writing."""
+    """A write close needs the key, and refuses no add."""
     channel.add(LEDGER, 0, b"x", digest=DIGEST, lac=-1, length=1)
     channel.write_close(LEDGER, DIGEST.master_key)
     with pytest.raises(UnauthorizedAccess):

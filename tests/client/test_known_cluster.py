@@ -1,4 +1,4 @@
-"""What a client does to know its cluster: nothing of it holds up the event loop."""
+"""Learning about a cluster never blocks the event loop."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ ASKED: list[tuple[int, list[str]]] = []
 
 
 class Somewhere:
-    """A resolver: all stand in one rack. In which thread it was made and asked is kept."""
+    """A resolver with a single rack. It records the threads on which it was made and called."""
 
     by_name = True
 
@@ -23,13 +23,13 @@ class Somewhere:
         ASKED.append((threading.get_ident(), []))
 
     def resolve(self, hosts: Sequence[str]) -> list[str | None]:
-        """One after the other."""
+        """Return the rack for each host."""
         ASKED.append((threading.get_ident(), list(hosts)))
         return ["/rack"] * len(hosts)
 
 
 def test_where_we_stand_is_asked_beside_the_loop(tmp_path: Path) -> None:
-    """A script may take a minute, and so may a name server."""
+    """The client's own location is looked up off the event loop, since a script or a name server may take a minute."""
     driver = open_driver(f"lmdb://{tmp_path}")
     driver.start()
     driver.cluster.initialize()

@@ -1,6 +1,6 @@
-"""What both clients of a bookie share: the requests of either protocol, and what an answer to one means.
+"""What the channel and the links share: the requests of both protocols, and the meaning of responses.
 
-The channel and the links are tested against peers and bookies (test_channel, bookies/test_link); here are the values.
+The channel and the links themselves are tested in test_channel and bookies/test_link.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -22,13 +22,13 @@ WIRES = (WireV2, WireV3)
 
 
 def read(wire: Wire, entry: int = 3) -> Request:
-    """A read of ledger 7."""
+    """Return a read of ledger 7."""
     return wire.read(7, entry, 0, None, 10.0)
 
 
 @pytest.mark.parametrize("protocol", WIRES)
 def test_a_code_means_the_same_to_both_clients(protocol: type[WireV2 | WireV3]) -> None:
-    """Granted, refused, or a code of no meaning, which is the connection's end; errors name bookie and request."""
+    """A code means success, refusal, or the end of the connection if it is unknown; errors name bookie and request."""
     wire = protocol(1000)
     granted, no_entry, unknown = (0, 2, 55) if protocol is WireV2 else (pb.EOK, pb.ENOENTRY, 600)
     assert read(wire).refusal(wire, BOOKIE, granted) is None
@@ -40,7 +40,7 @@ def test_a_code_means_the_same_to_both_clients(protocol: type[WireV2 | WireV3]) 
 
 
 def test_an_extension_that_the_bookie_does_not_know() -> None:
-    """The code that a V3 bookie has for bad requests means to a batch read that it has none."""
+    """The code for bad requests means to a batch read that the bookie does not support it."""
     wire = WireV3(1000)
     batch = wire.batch_read(7, 0, 10, 1000, 0, None, 10.0)
     assert type(batch.refusal(wire, BOOKIE, pb.EBADREQ)) is IllegalOperation
@@ -49,14 +49,14 @@ def test_an_extension_that_the_bookie_does_not_know() -> None:
 
 @pytest.mark.parametrize("protocol", WIRES)
 def test_a_malformed_answer(protocol: type[WireV2 | WireV3]) -> None:
-    """A body that cannot be what was asked for is a ReadError of this request alone."""
+    """An invalid body is a ReadError of this request alone."""
     with pytest.raises(ReadError, match=f"^{BOOKIE}: read of ledger 7, last entry: malformed answer: "):
         read(protocol(1000), LAST_ENTRY).value(BOOKIE, memoryview(b"?"))
 
 
 @pytest.mark.parametrize("protocol", WIRES)
 def test_a_frame_over_the_limit(protocol: type[WireV2 | WireV3]) -> None:
-    """It is refused before it is sent."""
+    """A frame above the limit is refused before it is sent."""
     request = protocol(1000).add(7, 0, bytes(500), b"k" * 20, 0, 10.0)
     request.fits(len(request.frame))
     with pytest.raises(IncorrectParameter, match=f"has {len(request.frame)} bytes; the limit is 500"):
@@ -64,7 +64,7 @@ def test_a_frame_over_the_limit(protocol: type[WireV2 | WireV3]) -> None:
 
 
 def test_each_transaction_is_used_once() -> None:
-    """Threads that share a connection in V3 take transactions, one or many at a time, and no two the same."""
+    """Threads that share a V3 connection reserve transactions, one or many at a time, and never the same."""
     wire = WireV3(1000)
     counts = [1, 5, 2] * 500
     with ThreadPoolExecutor(8) as threads:
@@ -74,7 +74,7 @@ def test_each_transaction_is_used_once() -> None:
 
 
 def test_a_reply_does_not_keep_what_was_sent(peer: WirePeer, channel: Channel) -> None:
-    """Thousands of replies may wait for their turn; the frames of adds are as large as the entries."""
+    """Replies do not keep the sent frames, which are as large as the entries."""
     reply = channel.add_async(7, 0, bytes(10_000), digest=DIGEST, lac=-1, length=10_000)
     sent = peer.request().body
     assert sent is not None

@@ -1,4 +1,4 @@
-"""Connecting with encryption and authentication, against a scripted peer: who says what first, and how it ends."""
+"""Connecting with encryption and authentication to a scripted peer: the order of messages, and the result."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def peer() -> Iterator[V3Peer]:
 def connecting(
     peer: V3Peer, kind: type[Channel] | type[ChannelV3], security: Security, play: Callable[[], None]
 ) -> Any:
-    """Connect while `play` is the bookie; the channel."""
+    """Connect while `play` acts as the bookie, and return the channel."""
     with ThreadPoolExecutor(1) as threads:
         channel = threads.submit(kind.connect, "127.0.0.1", peer.port, security=security)
         play()
@@ -37,12 +37,12 @@ def connecting(
 
 
 def granted(request: pb.Request, plugin: str = "token") -> pb.Response:
-    """The answer to an AUTH that the bookie is content with."""
+    """Return the response to an AUTH that succeeds."""
     return ok(request, authResponse=pb.AuthMessage(authPluginName=plugin, payload=b""))
 
 
 def test_authentication_comes_first(peer: V3Peer) -> None:
-    """In V3 the token is the first thing that the bookie hears; then the channel works."""
+    """In V3 the token is the first message to the bookie; then the channel works."""
 
     def play() -> None:
         asked = peer.ask()
@@ -56,7 +56,7 @@ def test_authentication_comes_first(peer: V3Peer) -> None:
 
 
 def test_authentication_in_v2(peer: V3Peer) -> None:
-    """In V2 the same message goes out in V2's frame."""
+    """In V2 the same message is sent in V2's frame."""
     message = pb.AuthMessage(authPluginName="token", payload=TOKEN)
 
     def play() -> None:
@@ -73,7 +73,7 @@ def test_authentication_in_v2(peer: V3Peer) -> None:
 
 
 def test_a_bookie_that_lets_everybody_in(peer: V3Peer) -> None:
-    """Its answer names another plugin, the one that means so."""
+    """A bookie that requires no authentication answers with the plugin name that means so."""
     connecting(peer, ChannelV3, BY_TOKEN, lambda: peer.respond(granted(peer.ask(), "AuthDisabledPlugin"))).close()
 
 
@@ -82,14 +82,14 @@ def test_a_bookie_that_lets_everybody_in(peer: V3Peer) -> None:
     [(lambda request: refused(request, pb.EUA), "code 502"), (lambda request: granted(request, "sasl"), "by 'sasl'")],
 )
 def test_not_let_in(peer: V3Peer, answer: Callable[[pb.Request], pb.Response], text: str) -> None:
-    """A refusal, or a bookie that wants something else: no channel, an error, and never the token in it."""
+    """A refusal, or another plugin, raises an error without the token in it, and there is no channel."""
     with pytest.raises(UnauthorizedAccess, match=text) as error:
         connecting(peer, ChannelV3, BY_TOKEN, lambda: peer.respond(answer(peer.ask())))
     assert TOKEN.decode() not in str(error.value)
 
 
 class Link:
-    """An encrypted link that encrypts nothing, and knows the host it was made for."""
+    """A link that encrypts nothing, and records the host that it was made for."""
 
     made: str = ""
 
@@ -101,7 +101,7 @@ class Link:
 
 @pytest.mark.parametrize("kind", [Channel, ChannelV3])
 def test_encryption_comes_before_everything(peer: V3Peer, kind: type[Channel] | type[ChannelV3]) -> None:
-    """START_TLS goes out in clear, in V3 for either protocol; the link is made when the bookie agreed."""
+    """START_TLS is sent in clear, in V3 for both protocols; the link is made after the bookie has agreed."""
 
     def play() -> None:
         asked = peer.ask()
@@ -113,13 +113,13 @@ def test_encryption_comes_before_everything(peer: V3Peer, kind: type[Channel] | 
 
 
 def test_a_bookie_without_tls(peer: V3Peer) -> None:
-    """It refuses, and nothing goes out in clear instead."""
+    """If the bookie refuses, nothing else is sent in clear."""
     with pytest.raises(SecurityError, match="is TLS configured there"):
         connecting(peer, Channel, Security(encrypt=Link), lambda: peer.respond(refused(peer.ask(), pb.EBADREQ)))
 
 
 def test_a_peer_that_hangs_up_at_start_tls(peer: V3Peer) -> None:
-    """Connection loss is told as such."""
+    """The loss of the connection is reported as such."""
 
     def play() -> None:
         peer.ask()
@@ -130,6 +130,6 @@ def test_a_peer_that_hangs_up_at_start_tls(peer: V3Peer) -> None:
 
 
 def test_nonsense_at_start_tls(peer: V3Peer) -> None:
-    """A peer of another protocol is not listened to at length."""
+    """A peer of another protocol is refused after a few bytes."""
     with pytest.raises(SecurityError, match="speaks another protocol"):
         connecting(peer, Channel, Security(encrypt=Link), lambda: peer.send(b"HTTP/1.1 400 Bad Request\r\n"))

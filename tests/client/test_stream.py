@@ -1,4 +1,4 @@
-"""Streams of adds: the window, the LAC and length of each entry, refusals and stalls."""
+"""Streams of adds: the window, the LAC and the length in each entry, refusals and timeouts."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +12,7 @@ from tests.reference.wire_v2 import ADD, Response
 
 
 def test_stream_window_and_lac(peer: WirePeer, channel: Channel) -> None:
-    """No more than `outstanding` adds are out, and each entry carries the LAC and length of its moment."""
+    """At most `outstanding` adds are unanswered, and each entry has the LAC and length of its moment."""
     payloads = b"".join(bytes([65 + k]) * (k + 1) for k in range(6))
     offsets = np.cumsum([0, 1, 2, 3, 4, 5, 6])
     with (
@@ -34,7 +34,7 @@ def test_stream_window_and_lac(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_stream_stops_at_a_refusal(peer: WirePeer, channel: Channel) -> None:
-    """A refused add ends the stream with its error, and nothing from it on counts as stored."""
+    """A refused add ends the stream with its error, and entries from it on do not count as stored."""
     stream = channel.add_stream(7, 0, digest=DIGEST)
     stream.append(b"abcd", np.arange(5))
     for _ in range(4):
@@ -46,7 +46,7 @@ def test_stream_stops_at_a_refusal(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_stream_without_answers_times_out(peer: WirePeer) -> None:
-    """A stalled bookie does not hang the writer."""
+    """A bookie that does not answer does not hang the writer."""
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         stream = channel.add_stream(7, 0, digest=DIGEST, outstanding=2)
         with pytest.raises(RequestTimeout, match=r"waited 0\.2 s for room in the window"):
@@ -54,7 +54,7 @@ def test_stream_without_answers_times_out(peer: WirePeer) -> None:
 
 
 def test_stream_given_up(peer: WirePeer, channel: Channel) -> None:
-    """Adds of a stream that failed are answered to nobody, and their names are free only after that."""
+    """Responses to a stream that failed are dropped, and its keys are free only after them."""
     with ThreadPoolExecutor(1) as threads:
         batch = threads.submit(channel.add_batch, 7, 0, b"ab", np.arange(3), digest=DIGEST)
         for _ in range(2):
@@ -63,7 +63,7 @@ def test_stream_given_up(peer: WirePeer, channel: Channel) -> None:
         assert isinstance(batch.exception(), LedgerFenced)
         again = threads.submit(channel.add, 7, 1, b"c", digest=DIGEST, lac=-1, length=1)
         below = channel.add_async(8, 1, b"c", digest=DIGEST, lac=-1, length=1)
-        assert peer.request().ledger == 8  # while the other one waits
+        assert peer.request().ledger == 8  # while the other stream waits
         peer.answer(Response(ADD, 104, 7, 1))
         assert (peer.request().body or b"").endswith(b"c")
         peer.answer(Response(ADD, 0, 7, 1), Response(ADD, 0, 8, 1))
@@ -72,7 +72,7 @@ def test_stream_given_up(peer: WirePeer, channel: Channel) -> None:
 
 
 def test_one_writer_per_ledger(peer: WirePeer, channel: Channel) -> None:
-    """A second stream, or an add among a stream's entries, is refused: their answers could not be told apart."""
+    """A second stream, or an add among a stream's entries, is refused, since responses could not be told apart."""
     channel.add_stream(7, 5, digest=DIGEST)
     with pytest.raises(IllegalOperation):
         channel.add_stream(7, 50, digest=DIGEST)

@@ -1,4 +1,4 @@
-"""Channels through TLS, against a bookie in this process: what passes, and whom either side does not trust."""
+"""Channels through TLS, against a bookie in this process: transfers, and whom either side refuses."""
 
 import random
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ Kind = type[Channel] | type[ChannelV3]
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for the bookie and its clients."""
+    """The authority of the certificates of the bookie and its clients."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture
 def bookie(tmp_path: Path, ca: Authority) -> Iterator[LocalBookie]:
-    """With TLS, for `localhost` alone; it requires certificates."""
+    """A bookie with TLS, with a certificate for `localhost` only; it requires client certificates."""
     party = ca.issue("bookie", hosts=["localhost"])
     room: dict[str, Any] = {"write_cache_bytes": 64 << 20, "buffer_bytes": 16 << 20}
     with local_bookie(tmp_path, tls=settings_of(party, trust=ca.certificate), **room) as bookie:
@@ -66,7 +66,7 @@ def test_bulk_both_ways(bookie: LocalBookie, ca: Authority, kind: Kind) -> None:
 
 
 def test_the_name_counts(bookie: LocalBookie, ca: Authority) -> None:
-    """S3: a certificate for another name is refused, unless names are not to be verified."""
+    """S3: a certificate for another name is refused, unless names are not verified."""
     with pytest.raises(SecurityError, match="certificate was rejected"):
         Channel.connect("127.0.0.1", bookie.address[1], security=secure(ca))
     with Channel.connect("127.0.0.1", bookie.address[1], security=secure(ca, verify_host=False)) as channel:
@@ -74,13 +74,13 @@ def test_the_name_counts(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_another_authority(bookie: LocalBookie, ca: Authority, tmp_path: Path) -> None:
-    """S3: neither side takes a certificate of somebody else's."""
+    """S3: neither side accepts a certificate of another authority."""
     other = Authority(tmp_path / "other", "another authority")
     with pytest.raises(SecurityError, match="certificate was rejected"):
         Channel.connect("localhost", bookie.address[1], security=secure(ca, trust_store=other.certificate))
     stranger = other.issue("client")
     for shown in ({"certificate": stranger.certificate, "key": stranger.key}, {"certificate": None}):
-        # with TLSv1.3 the client has finished before the bookie looks at its certificate
+        # with TLSv1.3 the client finishes the handshake before the bookie checks its certificate
         with (
             pytest.raises((SecurityError, BookieUnavailable)),
             Channel.connect("localhost", bookie.address[1], security=secure(ca, **shown)) as channel,
@@ -89,13 +89,13 @@ def test_another_authority(bookie: LocalBookie, ca: Authority, tmp_path: Path) -
 
 
 def test_no_tls_there(tmp_path: Path, ca: Authority) -> None:
-    """A bookie without TLS is never spoken to in clear instead."""
+    """Nothing is sent in clear to a bookie without TLS."""
     with local_bookie(tmp_path) as bookie, pytest.raises(SecurityError, match="is TLS configured there"):
         Channel.connect("localhost", bookie.address[1], security=secure(ca))
 
 
 def test_bad_files(ca: Authority, tmp_path: Path) -> None:
-    """The error names the file; a key with a password does not ask at the terminal."""
+    """The error names the file; a key with a password does not prompt at the terminal."""
     secret = ca.issue("secret", password=b"secret")
     (tmp_path / "password").write_text("secret\n")
     with pytest.raises(ConfigurationError, match="nowhere"):

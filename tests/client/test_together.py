@@ -1,4 +1,4 @@
-"""Coroutines that end together: what one's error, or our own end, does to the others."""
+"""Coroutines that run together: the effect of an error of one, and of a cancellation, on the others."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from bookie.client.event_loop.together import together
 
 
 class Slow:
-    """Works until it is cancelled, then takes two more turns of the loop, and counts how often it was told to end."""
+    """Runs until it is cancelled, then takes two more turns of the loop, and counts its cancellations."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -17,7 +17,7 @@ class Slow:
         self.tidied = False
 
     async def run(self) -> None:
-        """See there."""
+        """Run until cancelled."""
         try:
             self.begun.set()
             await asyncio.Event().wait()
@@ -33,12 +33,12 @@ class Slow:
 
 
 async def quick() -> None:
-    """Obeys at once."""
+    """Wait, and end at once when cancelled."""
     await asyncio.Event().wait()
 
 
 def test_an_end_from_outside_is_told_once() -> None:
-    """The one that obeys first does not hurry the other."""
+    """The first coroutine to end does not cancel the other a second time."""
 
     async def story() -> None:
         slow = Slow()
@@ -53,7 +53,7 @@ def test_an_end_from_outside_is_told_once() -> None:
 
 
 def test_an_error_ends_all() -> None:
-    """It is raised when the others have tidied up."""
+    """An error is raised after the others have cleaned up."""
 
     async def story() -> None:
         slow = Slow()
@@ -70,7 +70,7 @@ def test_an_error_ends_all() -> None:
 
 
 def test_all_are_waited_for() -> None:
-    """The end of one ends no other; of none is nothing to wait for."""
+    """The end of one ends no other; no coroutines at all need no wait."""
 
     async def story() -> None:
         seen = []

@@ -1,4 +1,4 @@
-"""The worked V3 frames by the client: it writes the requests and understands the answers, byte for byte.
+"""The worked V3 frames in the client: it writes the requests and understands the responses, byte for byte.
 
 The server's side of them is in tests/fast (test_wire_v3, test_wire_v3_answers) and tests/server/test_requests.py.
 """
@@ -47,7 +47,7 @@ ANSWERS: dict[str, tuple[tuple[int, int, int], Callable[[memoryview], Any] | Non
 
 
 def test_every_worked_frame_is_used() -> None:
-    """A frame that no table names would be tested by nobody."""
+    """Every worked frame is in a table, and therefore tested."""
     assert set(REQUESTS) | set(ANSWERS) == set(FRAMES)
 
 
@@ -59,7 +59,7 @@ def test_worked_request(name: str) -> None:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_worked_answer(name: str) -> None:
-    """Operation, status and transaction as the cutter finds them, and what the decoder makes of the rest."""
+    """The cutter finds operation, status and transaction, and the decoder finds the rest."""
     table: Any = np.zeros(2, dtype=framing_v2.RESPONSE)
     count, taken, need = framing_v3.cut(FRAMES[name], 1 << 20, table)
     assert (count, taken, need) == (1, len(FRAMES[name]), 0)

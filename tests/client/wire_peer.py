@@ -1,4 +1,4 @@
-"""A TCP peer that a test scripts byte by byte: for what no healthy bookie does on request, such as tearing frames.
+"""A TCP peer that a test scripts byte by byte, for what no healthy bookie does on request, such as torn frames.
 
 The test's own thread is the peer; sockets belong to the `WirePeer`, which closes them.
 """
@@ -13,11 +13,11 @@ from tests.reference import wire_v2 as model
 
 WAIT_S = 60.0
 DIGEST = Digest.of()
-"""CRC32C and the empty password: what entries of the scripted peer are sealed with."""
+"""CRC32C with the empty password, the digest of the scripted peer's entries."""
 
 
 class WirePeer:
-    """Listens on loopback; `accept` takes the channel's connection."""
+    """A listener on loopback; `accept` accepts the channel's connection."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -42,7 +42,7 @@ class WirePeer:
         return self._sock
 
     def request(self) -> model.Request:
-        """The next request, whole."""
+        """Receive the next request."""
         status, request = model.decode_request(self._exactly(int.from_bytes(self._exactly(4), "big")))
         assert status == model.OK
         assert request is not None
@@ -54,7 +54,7 @@ class WirePeer:
             self.sock.sendall(data[at : at + (piece or len(data))])
 
     def answer(self, *responses: model.Response) -> None:
-        """Send whole answers in one piece."""
+        """Send whole responses in one piece."""
         self.send(b"".join(model.encode_response(response) for response in responses))
 
     def hang_up(self) -> None:
@@ -68,12 +68,12 @@ class WirePeer:
         self._sock = None
 
     def leave(self) -> socket.socket:
-        """The connection, which stays open; the next one is accepted when it is needed."""
+        """Return the connection, which stays open; the next one is accepted when it is needed."""
         sock, self._sock = self.sock, None
         return sock
 
     def go_back(self, sock: socket.socket) -> socket.socket:
-        """To a connection that was left; the one that there is now is left."""
+        """Use a connection again that was left; the present one is left."""
         left, self._sock = self.sock, sock
         return left
 
@@ -87,6 +87,6 @@ class WirePeer:
 
 
 def batch_answer(request_id: int, first: int, payloads: list[bytes]) -> model.Response:
-    """A batch of entries of ledger 7, sealed by DIGEST."""
+    """Return a batch of entries of ledger 7, sealed with DIGEST."""
     sealed = [DIGEST.seal(7, first + k, payload, lac=-1, length=0) for k, payload in enumerate(payloads)]
     return model.Response(model.BATCH_READ, 0, 7, first, request_id, entries.pack(sealed))

@@ -22,7 +22,7 @@ Clusters = Callable[..., LocalCluster]
 
 
 def test_bookies_come_and_go(new_bookie_cluster: Clusters) -> None:
-    """What was written is read while one is down; it comes back where it was, with its data; one more is found."""
+    """Data is read while a bookie is down; it comes back at its address with its data; an added bookie is found."""
     cluster = new_bookie_cluster(2, journalSyncData=False)
     first, last = cluster
     assert "journalSyncData=false" in first.conf.read_text()
@@ -47,7 +47,7 @@ def test_bookies_come_and_go(new_bookie_cluster: Clusters) -> None:
 
 
 def test_a_stop_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One bookie that cannot be stopped is told of, once the others have ended and the directory is gone."""
+    """If one bookie cannot be stopped, that is raised after the others have ended and the directory is removed."""
     with LocalCluster(3) as cluster:
         first, middle, last = cluster
         broken = middle.stop
@@ -69,7 +69,7 @@ def test_a_stop_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The line of the bookie's log says why, the others are ended."""
+    """The error has the line of the bookie's log that says why, and the other bookies are stopped."""
     with pytest.raises(StartRefused, match=r"bookie-1 did not start.*flushInterval"):
         LocalCluster(2, directory=tmp_path, flushInterval="never").start()
     with pytest.raises(IncorrectParameter, match="at least one"):
@@ -77,7 +77,7 @@ def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_bookies_end_with_who_started_them(tmp_path: Path) -> None:
-    """Also when that is killed: no process is left on the machine."""
+    """No process is left on the machine, even if the process that started the bookies is killed."""
     program = (
         "import sys; from bookie.local import LocalCluster; c = LocalCluster(1, directory=sys.argv[1]).start();"
         "print(c.bookies[0].pid, flush=True); sys.stdin.read()"
@@ -89,13 +89,13 @@ def test_bookies_end_with_who_started_them(tmp_path: Path) -> None:
         bookie = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()
     try:
-        assert select.select([bookie], [], [], 60)[0]  # it is not our child: its descriptor tells of its end
+        assert select.select([bookie], [], [], 60)[0]  # it is not our child, so its pidfd reports its end
     finally:
         os.close(bookie)
 
 
 def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
-    """`bkadmin standalone` tells where it is, and Ctrl-C ends it with 0; data stays where that was asked for."""
+    """`bkadmin standalone` prints its address, and Ctrl-C ends it with 0; data stays if a directory was given."""
     assert run(["standalone", "-s", "flushInterval"]) == 2
     command = [sys.executable, "-m", "admin.bkadmin.main", "standalone", "-n", "1", "-p", "0", "-d", str(tmp_path)]
     with subprocess.Popen(

@@ -1,7 +1,7 @@
 """Metadata clusters of every kind: the same tests run on the embedded store, on a remote one, and on ZooKeeper.
 
-A cluster is empty and initialized; `connect` opens a driver with a session of its own. The embedded kind has one owner,
-the first that connects; the others reach it over gRPC, as other processes of the machine would.
+A cluster is empty and initialized; `connect` opens a driver with a session of its own. The embedded kind has one
+owner, the first that connects; the others reach it over gRPC, like other processes of the machine.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,10 +24,10 @@ SESSION_TIMEOUT_MS = 6000
 
 
 class Cluster(Protocol):
-    """What the contract tests ask of a kind."""
+    """The interface of a kind that the contract tests use."""
 
     def connect(self, *, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> MetadataDriver:
-        """A started driver; the fixture stops it in the end."""
+        """Return a started driver; the fixture stops it in the end."""
         ...
 
 
@@ -55,7 +55,7 @@ class ServedStore:
 
 
 class KeyValueCluster:
-    """Drivers on one embedded store: its owner first if `owner_first`, all others over gRPC."""
+    """Drivers on one embedded store: with `owner_first` the first one is its owner, and all others use gRPC."""
 
     def __init__(self, directory: Path, *, owner_first: bool) -> None:
         self.store = EmbeddedStore(directory)
@@ -100,7 +100,7 @@ class ZooKeeperCluster:
         return driver
 
     def children(self) -> list[str]:
-        """What stands below the ledgers root."""
+        """Return the children of the ledgers root."""
         zookeeper = KazooClient(self.server.address)
         zookeeper.start()
         try:
@@ -146,7 +146,7 @@ def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[EmbeddedStore], ServedStore]]:
-    """Serves stores over gRPC until the test ends."""
+    """A function that serves stores over gRPC until the test ends."""
     served: list[ServedStore] = []
 
     def start(store: EmbeddedStore) -> ServedStore:

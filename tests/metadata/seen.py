@@ -1,4 +1,4 @@
-"""A listener that remembers what it was told, and waits for what it should be told."""
+"""A listener that records its values, and waits for expected ones."""
 
 import threading
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Seen:
             self._told.notify_all()
 
     def wait_for(self, fits: Callable[[Any], bool], what: str) -> Any:
-        """The newest value, once it fits. Fails with all values after PATIENCE_S."""
+        """Return the newest value once it fits. Fails with all values after PATIENCE_S."""
         with self._told:
             if not self._told.wait_for(lambda: bool(self.values) and fits(self.values[-1]), PATIENCE_S):
                 raise AssertionError(f"never told {what}; told: {self.values}")

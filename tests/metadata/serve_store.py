@@ -1,6 +1,6 @@
 """A process that owns an embedded store and serves it: `python -m tests.metadata.serve_store DIRECTORY PORT`.
 
-It prints one line when it serves, and ends when its standard input does.
+It prints one line when it serves, and ends when its standard input is closed.
 """
 
 import sys
@@ -14,7 +14,7 @@ from bookie.metadata.key_value.embedded import EmbeddedStore
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until standard input is closed."""
     store = EmbeddedStore(sys.argv[1])
     driver = KeyValueDriver(store, session_timeout_s=10)
     driver.start()

@@ -1,4 +1,4 @@
-"""`bookie.metadata.bookies.states`: one answer to which bookies there are, and in which state."""
+"""`bookie.metadata.bookies.states` tells which bookies there are, and in which state."""
 
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,13 @@ from bookie.metadata.bookies.states import bookie_states, is_registered, states_
 
 
 def test_every_bookie_has_one_state() -> None:
-    """In the order of their ids; who changes its mode is writable, who has no cookie yet is there all the same."""
+    """Bookies are sorted by id; one that changes its mode is writable, and one without a cookie is included."""
     states = states_of(writable={"d", "b"}, read_only={"c", "b"}, known={"a", "b", "c"})
     assert list(states.items()) == [("a", "absent"), ("b", "writable"), ("c", "read-only"), ("d", "writable")]
 
 
 def test_as_a_store_knows_them(tmp_path: Path) -> None:
-    """By cookies and registrations."""
+    """The states of a store follow from cookies and registrations."""
     driver = open_driver(f"lmdb://{tmp_path}/meta")
     driver.start()
     try:
@@ -34,7 +34,7 @@ def test_as_a_store_knows_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", [False, True])
 def test_who_changes_its_mode_while_we_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
-    """It is never taken for gone: its cookie would be deleted."""
+    """A bookie that changes its mode meanwhile never counts as absent, or its cookie would be deleted."""
     driver = open_driver(f"lmdb://{tmp_path}/meta")
     driver.start()
     try:

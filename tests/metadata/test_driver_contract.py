@@ -1,4 +1,4 @@
-"""What every metadata store does alike: the contract of `bookie.metadata.driver`, on each of them."""
+"""What every metadata store must do: the contract of `bookie.metadata.driver`, on each of them."""
 
 import threading
 import uuid
@@ -47,7 +47,7 @@ def test_a_cluster_is_initialized_once(cluster: Cluster) -> None:
 
 
 def test_health_checks_are_the_clusters_choice(cluster: Cluster) -> None:
-    """On until somebody ends them for all clients."""
+    """Health checks are allowed until they are forbidden for all clients."""
     driver, other = cluster.connect(), cluster.connect()
     assert other.cluster.health_checks()
     for wanted in (False, False, True, True):
@@ -56,7 +56,7 @@ def test_health_checks_are_the_clusters_choice(cluster: Cluster) -> None:
 
 
 def test_a_cluster_is_destroyed_when_nobody_is_registered(cluster: Cluster) -> None:
-    """Ledgers, cookies and the instance id go; the next cluster is another one, and empty."""
+    """Ledgers, cookies and the instance id are deleted; the next cluster is another one, and empty."""
     driver, other = cluster.connect(), cluster.connect()
     driver.ledgers.create(7, METADATA)
     driver.cookies.write(BOOKIE, b"cookie", None)
@@ -74,7 +74,7 @@ def test_a_cluster_is_destroyed_when_nobody_is_registered(cluster: Cluster) -> N
 
 
 def test_a_ledger_lives(cluster: Cluster) -> None:
-    """Create, read by another client, replace by version, delete; each stale version is refused."""
+    """A ledger is created, read by another client, replaced by version and deleted; each stale version is refused."""
     ours, theirs = cluster.connect(), cluster.connect()
     created = ours.ledgers.create(7, METADATA)
     assert created.version == 0
@@ -105,7 +105,7 @@ def test_a_ledger_lives(cluster: Cluster) -> None:
 
 
 def test_a_ledger_id_is_given_once(cluster: Cluster) -> None:
-    """Of many clients that create the same ledger one succeeds; the others are told that it exists."""
+    """Of many clients that create the same ledger one succeeds; the others get LedgerExists."""
     drivers = [cluster.connect() for _ in range(3)]
     start = threading.Barrier(len(drivers))
     outcomes: list[str] = []
@@ -127,7 +127,7 @@ def test_a_ledger_id_is_given_once(cluster: Cluster) -> None:
 
 
 def test_generated_ids_are_unique(cluster: Cluster) -> None:
-    """Two clients that take ids at the same time never get one twice, and ids ascend for each."""
+    """Two clients that take ids at the same time never get the same one, and ids ascend for each."""
     drivers = [cluster.connect(), cluster.connect()]
     taken: dict[int, list[int]] = {0: [], 1: []}
 
@@ -144,7 +144,7 @@ def test_generated_ids_are_unique(cluster: Cluster) -> None:
 
 
 def test_invalid_metadata_is_not_stored(cluster: Cluster) -> None:
-    """A segment that does not fit the ensemble, and an id outside of 63 bits, are refused; nothing is written."""
+    """A segment that does not fit the ensemble, and an id outside 63 bits, are refused; nothing is written."""
     driver = cluster.connect()
     with pytest.raises(MetadataSerializationError, match="segment at 0 has 1 bookies"):
         driver.ledgers.create(1, replace(METADATA, segments=(Segment(0, ("a:1",)),)))
@@ -155,7 +155,7 @@ def test_invalid_metadata_is_not_stored(cluster: Cluster) -> None:
 
 
 def test_ranges_list_every_ledger_in_order(cluster: Cluster) -> None:
-    """B12: the listing holds exactly the ledgers that exist, ascending, also from short ids to long ones."""
+    """B12: the list has exactly the ledgers that exist, ascending, also across short and long ids."""
     driver = cluster.connect()
     ids = [0, 1, 9999, 10_000, 2_147_483_646, 2_147_483_647, 1 << 33, 123_456_789_012_345, (1 << 63) - 1]
     for ledger_id in reversed(ids):
@@ -166,7 +166,7 @@ def test_ranges_list_every_ledger_in_order(cluster: Cluster) -> None:
 
 
 def test_a_ledger_is_watched(cluster: Cluster) -> None:
-    """A watcher is told the present state, each later one, and the end; after close it is told no more."""
+    """A watcher gets the present state, each later one, and the deletion; after close it gets nothing."""
     writer, reader = cluster.connect(), cluster.connect()
     seen = Seen()
     watch = reader.ledgers.watch(11, seen)
@@ -187,7 +187,7 @@ def test_a_ledger_is_watched(cluster: Cluster) -> None:
 
 
 def test_bookies_come_and_go(cluster: Cluster) -> None:
-    """B20: what a bookie registered is what others see: mode and service info; it leaves with its session."""
+    """B20: others see a registered bookie's mode and service info; the registration ends with its session."""
     bookie, client = cluster.connect(), cluster.connect()
     writable, read_only = Seen(), Seen()
     client.bookies.watch(writable, read_only=False)
@@ -222,7 +222,7 @@ def test_bookies_come_and_go(cluster: Cluster) -> None:
 
 
 def test_a_bookie_is_never_absent_while_it_changes_mode(cluster: Cluster) -> None:
-    """B20: the new mode is entered before the old one is left, so that at every moment one of the sets holds it."""
+    """B20: the new mode is entered before the old one is left, so that one of the sets always has the bookie."""
     bookie, client = cluster.connect(), cluster.connect()
     bookie.registrations.register(BOOKIE, INFO, read_only=False)
     switches, enough = [False], threading.Event()
@@ -239,21 +239,22 @@ def test_a_bookie_is_never_absent_while_it_changes_mode(cluster: Cluster) -> Non
     looks = 0
     while looks < 20:
         number, entering = len(switches), switches[-1]
-        # Left first, then entered: whoever is gone from the one must be in the other, within one and the same switch.
+        # The mode that is left is read first, then the one that is entered: a bookie gone from the one must be in the
+        # other within the same switch.
         absent = BOOKIE not in client.bookies.present(read_only=not entering)
         absent = absent and BOOKIE not in client.bookies.present(read_only=entering)
         if number == len(switches):
             looks += 1
             assert not absent, f"in neither set during switch {number} to read_only={entering}"
         else:
-            pause = min(1.2 * pause, 0.1)  # on a slow machine two looks take longer than a switch
+            pause = min(1.2 * pause, 0.1)  # on a slow machine two reads take longer than a switch
     enough.set()
     thread.join()
     assert bookie.registrations.is_registered(BOOKIE, read_only=False)
 
 
 def test_an_id_belongs_to_one_session(cluster: Cluster) -> None:
-    """While one session is registered another is refused, and told what to do; then the waiting one gets in."""
+    """While one session is registered another is refused with a remedy; later the waiting one is registered."""
     first, second = cluster.connect(), cluster.connect(session_timeout_ms=1000)
     first.registrations.register(BOOKIE, INFO, read_only=False)
     first.registrations.register(BOOKIE, INFO, read_only=False)
@@ -272,7 +273,7 @@ def test_an_id_belongs_to_one_session(cluster: Cluster) -> None:
 
 
 def test_registrations_end_with_the_driver(cluster: Cluster) -> None:
-    """A stopped driver's bookie is gone at once; its cookie stays."""
+    """A stopped driver's bookie is unregistered at once; its cookie stays."""
     watcher = cluster.connect()
     bookie = cluster.connect()
     seen = Seen()
@@ -286,7 +287,7 @@ def test_registrations_end_with_the_driver(cluster: Cluster) -> None:
 
 
 def test_cookies_are_versioned(cluster: Cluster) -> None:
-    """B16: a cookie is created once, replaced and removed only by who read its latest version."""
+    """B16: a cookie is created once, and replaced or removed only by a client that has read its latest version."""
     ours, theirs = cluster.connect(), cluster.connect()
     assert ours.cookies.read(BOOKIE) is None
     assert ours.bookies.known() == frozenset()
@@ -307,7 +308,7 @@ def test_cookies_are_versioned(cluster: Cluster) -> None:
 
 
 def test_start_and_stop_are_idempotent(cluster: Cluster) -> None:
-    """Doing either twice changes nothing."""
+    """Calling either twice changes nothing."""
     driver = cluster.connect()
     driver.start()
     assert driver.cluster.is_initialized()

@@ -1,4 +1,6 @@
-"""The embedded store by itself: order, durability, sessions by a planned clock, and what stops it from opening."""
+"""The embedded store by itself: order, durability, sessions with a scripted clock, and what prevents it from
+opening.
+"""
 
 import os
 import signal
@@ -73,7 +75,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -104,7 +106,9 @@ def test_versions_decide(store: EmbeddedStore) -> None:
 
 
 def test_keys_come_in_order_and_pages(store: EmbeddedStore) -> None:
-    """By UTF-8 bytes, with keys under sessions among the others, from behind the last page's end."""
+    """Keys are sorted by UTF-8 bytes, those under sessions among the others, and a page begins after the last one's
+    end.
+    """
     names = ["a/é", "a/1", "a/2", "a/3", "b/1", "a", "a0"]
     for number, name in enumerate(names):
         store.put(name, b"", None, store.session() if number % 2 else 0)
@@ -119,7 +123,7 @@ def test_keys_come_in_order_and_pages(store: EmbeddedStore) -> None:
 
 
 def test_counters_survive(tmp_path: Path) -> None:
-    """A number is never given twice, also not after a restart."""
+    """A number is never assigned twice, not even after a restart."""
     taken = []
     for _ in range(3):
         store = EmbeddedStore(tmp_path)
@@ -130,10 +134,12 @@ def test_counters_survive(tmp_path: Path) -> None:
 
 
 def test_sessions_have_limits(tmp_path: Path) -> None:
-    """Of one owner and in all; whoever has too many keeps nobody else out, and those that end make room."""
+    """Sessions are limited for one owner and in all; one owner at its limit does not affect others, and ends make
+    room.
+    """
     clock, limits = Clock(), SessionLimits(in_all=3, of_one_owner=2)
     store = EmbeddedStore(tmp_path, clock=clock)
-    store.start()  # whose own session counts for nobody
+    store.start()  # its own session does not count for any owner
     first, _ = (store.open_session(1000, "10.0.0.1", limits) for _ in range(2))
     with pytest.raises(StoreFull, match=r"2 sessions of 10\.0\.0\.1 are open already \(metadataSessionsPerPeerMax=2\)"):
         store.open_session(1000, "10.0.0.1", limits)
@@ -149,7 +155,7 @@ def test_sessions_have_limits(tmp_path: Path) -> None:
 
 
 def test_sessions_end_by_the_clock(tmp_path: Path) -> None:
-    """Kept alive in time a session stays; a moment too late it and its keys are gone, and cannot be used again."""
+    """A session that is kept alive stays; a moment too late, it and its keys are gone, and cannot be used again."""
     clock = Clock()
     store = EmbeddedStore(tmp_path, clock=clock)
     store.start()
@@ -175,7 +181,7 @@ def test_sessions_end_by_the_clock(tmp_path: Path) -> None:
 
 
 def test_changes_are_told(store: EmbeddedStore) -> None:
-    """Every change of every kind, until the watch ends."""
+    """Every change of every kind is reported until the watch ends."""
     told: list[str] = []
     end = store.watch(told.append)
     session = store.open_session(60_000)
@@ -192,7 +198,7 @@ def test_changes_are_told(store: EmbeddedStore) -> None:
 
 
 def test_concurrent_writers_lose_nothing(store: EmbeddedStore) -> None:
-    """Read, change, write by version from many threads: the sum is right, each conflict was told."""
+    """Many threads read, change and write by version: the sum is right, and each conflict was reported."""
     store.put("sum", b"0", None)
 
     def add() -> None:
@@ -217,7 +223,7 @@ def test_concurrent_writers_lose_nothing(store: EmbeddedStore) -> None:
 
 
 def test_what_was_acknowledged_survives_kill(tmp_path: Path) -> None:
-    """B1 for metadata: after kill -9 each acknowledged key is there, and no key of a session is."""
+    """B1 for metadata: after kill -9 each acknowledged key exists, and no key of a session does."""
     directory = tmp_path / "metadata"
     writer = subprocess.Popen([sys.executable, "-c", WRITER, directory], cwd=ROOT, stdout=subprocess.PIPE)
     assert writer.stdout is not None
@@ -237,7 +243,7 @@ def test_what_was_acknowledged_survives_kill(tmp_path: Path) -> None:
 
 
 def test_one_process_owns_a_directory(store: EmbeddedStore, tmp_path: Path) -> None:
-    """The second is refused, told who owns it and how to reach it; the first is not disturbed."""
+    """A second process is refused, and told the owner and how to reach it; the first one is not disturbed."""
     second = EmbeddedStore(tmp_path / "metadata")
     with pytest.raises(StartRefused, match=f"process {os.getpid()}: reach it by grpc://"):
         second.start()
@@ -247,7 +253,7 @@ def test_one_process_owns_a_directory(store: EmbeddedStore, tmp_path: Path) -> N
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
-    """Somebody else's LMDB, or a newer format, is refused and not changed."""
+    """An LMDB of another program, or of a newer format, is refused and not changed."""
     with lmdb.open(str(tmp_path)) as env, env.begin(write=True) as txn:
         txn.put(b"theirs", b"1")
     store = EmbeddedStore(tmp_path)
@@ -262,7 +268,7 @@ def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_full_store_says_so(tmp_path: Path) -> None:
-    """The map's end refuses the write and nothing else: reads and deletes go on."""
+    """If the map is full, writes are refused; reads and deletes still work."""
     store = EmbeddedStore(tmp_path, map_bytes=1 << 20)
     store.start()
 
@@ -281,7 +287,7 @@ def test_a_full_store_says_so(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_no_failure(tmp_path: Path) -> None:
-    """B15: on a real, small file system the write is refused and nothing else is; the process need not end."""
+    """B15: on a real, small file system writes are refused and nothing else is; the process need not end."""
     script = 'mount -t tmpfs -o size=700k none "$1" && exec "$2" -c "$3" "$1"'
     command = [
         "unshare",
@@ -306,7 +312,7 @@ def test_a_full_disk_is_no_failure(tmp_path: Path) -> None:
 
 
 def test_sizes_are_bounded(store: EmbeddedStore) -> None:
-    """Keys and values beyond the limits are refused with the limit."""
+    """Keys and values above the limits are refused, with the limit in the error."""
     for key in ("", "x" * 481, "a\0b"):
         with pytest.raises(IncorrectParameter, match="480"):
             store.put(key, b"", None)
@@ -315,7 +321,9 @@ def test_sizes_are_bounded(store: EmbeddedStore) -> None:
 
 
 def test_a_failed_commit_is_the_last(tmp_path: Path) -> None:
-    """B2: the first failed commit sets the fatal latch; no later write is acknowledged, though the disk works again."""
+    """B2: the first failed commit sets the fatal latch; no later write is acknowledged, even if the disk works
+    again.
+    """
     done = subprocess.run(
         [sys.executable, "-c", FULL_FILE, tmp_path / "metadata"], cwd=ROOT, capture_output=True, text=True, check=True
     )

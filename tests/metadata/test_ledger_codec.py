@@ -1,4 +1,4 @@
-"""Ledger metadata as bytes: the worked examples, all three versions there and back, and every way to be wrong."""
+"""Ledger metadata as bytes: the worked examples, all three versions in both directions, and every kind of damage."""
 
 from dataclasses import replace
 
@@ -79,20 +79,20 @@ def ledgers(draw: st.DrawFn) -> LedgerMetadata:
 
 
 def test_the_binary_example() -> None:
-    """The worked example of version 3, byte for byte, both ways."""
+    """The worked example of version 3 is written and parsed byte for byte."""
     assert serialize_ledger(EXAMPLE) == EXAMPLE_V3
     assert parse_ledger(1, EXAMPLE_V3) == EXAMPLE
 
 
 def test_the_text_example() -> None:
-    """The worked example of version 2, both ways; it has no token, and a rewrite keeps the version."""
+    """The worked example of version 2 is written and parsed; it has no token, and a rewrite keeps the version."""
     text = replace(EXAMPLE, format_version=2, token=0)
     assert parse_ledger(1, EXAMPLE_V2) == text
     assert serialize_ledger(text) == EXAMPLE_V2
 
 
 def test_text_in_other_spellings() -> None:
-    """Comments, separators, one-line messages and octal escapes are the same text."""
+    """Comments, separators, one-line messages and octal escapes are parsed as the same text."""
     text = (
         b"BookieMetadataFormatVersion\t2\n# a comment\nquorumSize: 1, ensembleSize: 1; length: 5 lastEntryId: 0\n"
         b'state: CLOSED segment { ensembleMember: "a:1" firstEntryId: 0 }\n'
@@ -113,7 +113,7 @@ def test_text_in_other_spellings() -> None:
     ],
 )
 def test_lines_of_version_1(body: bytes, state: LedgerState, last_entry: int) -> None:
-    """The oldest version, with its header and without it; the ack quorum is the write quorum."""
+    """The oldest version is parsed with its header and without it; the ack quorum is the write quorum."""
     for data in (HEADER_V1 + body, body):
         found = parse_ledger(1, data)
         assert (found.state, found.last_entry) == (state, last_entry)
@@ -125,7 +125,7 @@ def test_lines_of_version_1(body: bytes, state: LedgerState, last_entry: int) ->
 
 @given(ledgers())
 def test_any_ledger_returns(metadata: LedgerMetadata) -> None:
-    """Version 3 and version 2 (which has no token) give back what went in."""
+    """Version 3 and version 2 (which has no token) return what was serialized."""
     assert parse_ledger(1, serialize_ledger(metadata)) == metadata
     text = replace(metadata, format_version=2, token=0)
     assert parse_ledger(1, serialize_ledger(text)) == text
@@ -133,7 +133,7 @@ def test_any_ledger_returns(metadata: LedgerMetadata) -> None:
 
 @given(ledgers(), st.data())
 def test_damage_is_named(metadata: LedgerMetadata, data: st.DataObject) -> None:
-    """Cut or changed bytes give metadata that keeps the rules, or the one error; never another exception."""
+    """Cut or changed bytes give valid metadata or the one error, never another exception."""
     whole = bytearray(serialize_ledger(metadata))
     whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = bytes(whole[: data.draw(st.integers(0, len(whole)))])
@@ -145,7 +145,7 @@ def test_damage_is_named(metadata: LedgerMetadata, data: st.DataObject) -> None:
 
 
 def binary(**changes: object) -> bytes:
-    """The example in version 3 with some protobuf fields changed; None clears one."""
+    """Return the example in version 3 with some protobuf fields changed; None clears one."""
     message = LedgerMetadataFormat.FromString(EXAMPLE_V3[31:])
     for name, value in changes.items():
         if value is None:
@@ -178,19 +178,19 @@ def binary(**changes: object) -> bytes:
     ],
 )
 def test_what_is_wrong_is_said(data: bytes, why: str) -> None:
-    """Each rule that is broken is named, with the ledger."""
+    """Each violated rule is named, with the ledger."""
     with pytest.raises(MetadataSerializationError, match="ledger 12 ") as refusal:
         parse_ledger(12, data)
     assert why in str(refusal.value)
 
 
 def test_an_absent_ack_quorum_is_the_write_quorum() -> None:
-    """Writers before ack quorums left it out."""
+    """Metadata older than ack quorums have none, and the write quorum is used."""
     assert parse_ledger(1, binary(ackQuorumSize=None)).ack_quorum == 2
 
 
 def test_the_password_is_not_shown() -> None:
-    """B11: neither the text form of a ledger nor an error shows its password."""
+    """B11: neither the text form of a ledger nor an error has its password."""
     assert "secret" not in repr(EXAMPLE)
     with pytest.raises(MetadataSerializationError) as refusal:
         serialize_ledger(replace(EXAMPLE, ack_quorum=9))
@@ -198,7 +198,9 @@ def test_the_password_is_not_shown() -> None:
 
 
 def test_entries_find_their_bookies() -> None:
-    """Striping: entry mod ensemble is the first bookie of the write set; a segment holds until the next one starts."""
+    """Striping: entry mod ensemble size is the first bookie of the write set; a segment ends where the next one
+    starts.
+    """
     ledger = replace(EXAMPLE, segments=(Segment(0, ("a", "b", "c")), Segment(10, ("a", "d", "c"))))
     assert ledger.write_set(0) == ("a", "b")
     assert ledger.write_set(5) == ("c", "a")

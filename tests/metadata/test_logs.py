@@ -1,4 +1,4 @@
-"""The bytes of a log: everything that a log can be comes back, and nothing else is taken for one."""
+"""The bytes of a log: every valid log is restored, and other bytes are refused."""
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ LOGS = st.builds(
 @settings(max_examples=50)
 @given(LOGS)
 def test_a_log_comes_back(log: Log) -> None:
-    """Any ids in any order; nine bytes an id at most."""
+    """Any ids in any order are restored, with nine bytes per id at most."""
     data = serialize_log("log", log)
     assert parse_log("log", data) == log
     marks = sum(len(writer.encode()) + 20 for writer in log.commits)
@@ -31,7 +31,7 @@ def test_a_log_comes_back(log: Log) -> None:
 
 
 def test_the_bytes_of_an_example() -> None:
-    """As docs/formats/metadata.md shows them."""
+    """The bytes are those in docs/formats/metadata.md."""
     log = Log((300, 301, 299), {"q": Commit(7, 1000)}, settled=5)
     assert serialize_log("log", log).hex(" ") == EXAMPLE
 
@@ -39,7 +39,7 @@ def test_the_bytes_of_an_example() -> None:
 @settings(max_examples=50)
 @given(LOGS, st.data())
 def test_damage_is_found(log: Log, data: st.DataObject) -> None:
-    """A byte that is not as it was written, or a missing end."""
+    """A changed byte or a missing end is found."""
     good = serialize_log("log", log)
     at = data.draw(st.integers(0, len(good) - 1))
     bad = bytearray(good)
@@ -50,7 +50,7 @@ def test_damage_is_found(log: Log, data: st.DataObject) -> None:
 
 
 def test_what_no_log_can_be_is_refused() -> None:
-    """Negative numbers, a format of the future."""
+    """Negative numbers and a format of the future are refused."""
     for log in (Log((-1,)), Log((), {"q": Commit(-1, 0)}), Log((1 << 63,))):
         with pytest.raises(IncorrectParameter, match=r"is not in \[0"):
             serialize_log("log", log)

@@ -1,4 +1,4 @@
-"""Logs are lists that many write, and each batch is in them once: on every metadata store."""
+"""Logs are lists with many writers, and contain each batch once, on every metadata store."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ NAMES = ("a", "a/b", "persistent://public/default/orders", ".", "..", "größe 1
 
 
 def test_a_log_lives(cluster: Cluster) -> None:
-    """Create, read by another client, replace by version, delete; each stale version is refused."""
+    """A log is created, read by another client, replaced by version and deleted; each stale version is refused."""
     ours, theirs = cluster.connect().logs, cluster.connect().logs
     with pytest.raises(NoSuchLog, match="'orders'"):
         ours.read("orders")
@@ -42,7 +42,7 @@ def test_a_log_lives(cluster: Cluster) -> None:
 
 
 def test_names_are_anything_readable(cluster: Cluster) -> None:
-    """Slashes, dots and percent signs of a name do not lead anywhere else; a name is listed as it was given."""
+    """Slashes, dots and percent signs in a name are harmless, and a name is listed as it was given."""
     driver = cluster.connect()
     assert list(driver.logs.names()) == []
     for number, name in enumerate(NAMES):
@@ -56,7 +56,7 @@ def test_names_are_anything_readable(cluster: Cluster) -> None:
 
 
 def test_logs_and_ledgers_do_not_meet(cluster: Cluster) -> None:
-    """A listing of ledgers shows no log, and whoever destroys the cluster destroys its logs."""
+    """A list of ledgers has no log, and destroying the cluster destroys its logs."""
     driver = cluster.connect()
     driver.logs.create("00", Log((1,)))
     driver.ledgers.create(7, METADATA)
@@ -67,7 +67,7 @@ def test_logs_and_ledgers_do_not_meet(cluster: Cluster) -> None:
 
 
 def test_a_hundred_thousand_ledgers_fit(cluster: Cluster) -> None:
-    """Whatever their ids, with a hundred writers beside them."""
+    """They fit whatever their ids, with a hundred writers in addition."""
     seeded_random = random.Random(8)
     ids = tuple(seeded_random.getrandbits(63) for _ in range(100_000))
     large = Log(ids, {f"query {number}": Commit(number, number << 40) for number in range(100)})
@@ -77,7 +77,7 @@ def test_a_hundred_thousand_ledgers_fit(cluster: Cluster) -> None:
 
 
 def test_a_log_is_watched(cluster: Cluster) -> None:
-    """A watcher is told the present state, each later one, and the end."""
+    """A watcher gets the present state, each later one, and the deletion."""
     writer, reader = cluster.connect().logs, cluster.connect().logs
     seen = Seen()
     watch = reader.watch("watched", seen)
@@ -90,7 +90,7 @@ def test_a_log_is_watched(cluster: Cluster) -> None:
 
 
 def test_batches_are_appended_once(cluster: Cluster) -> None:
-    """A batch that comes again, or late, changes nothing, and its writer sees which ledgers are not in the list."""
+    """A repeated or late batch changes nothing, and its writer sees which ledgers are not in the list."""
     logs = cluster.connect().logs
     assert append(logs, "log", [5, 3], ("query", 0)).value.ledgers == (5, 3)
     assert append(logs, "log", [6, 7], ("query", 0)).value.ledgers == (5, 3)
@@ -115,7 +115,7 @@ def test_batches_are_appended_once(cluster: Cluster) -> None:
 
 
 def test_writers_at_the_same_time_lose_nothing(cluster: Cluster) -> None:
-    """Appends of several clients to a log that is not there yet: each is in the list once, each writer's in order."""
+    """Several clients append to a new log: each ledger is in the list once, each writer's ledgers in order."""
     clients = [cluster.connect().logs for _ in range(3)]
 
     def write(number: int) -> None:
@@ -133,7 +133,7 @@ def test_writers_at_the_same_time_lose_nothing(cluster: Cluster) -> None:
 
 @pytest.mark.interop
 def test_logs_stand_beside_the_ledgers(zookeeper_cluster: ZooKeeperCluster) -> None:
-    """Apache BookKeeper's ledgers root gets no child that it does not know."""
+    """Apache BookKeeper's ledgers root gets no unknown child."""
     driver = zookeeper_cluster.connect()
     below = set(zookeeper_cluster.children())
     driver.logs.create("orders", Log((1,)))

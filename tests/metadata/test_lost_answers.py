@@ -1,4 +1,4 @@
-"""A request is carried out and its answer lost with the connection: the repeated request must know its own work."""
+"""If the answer to an executed request is lost with the connection, the repeated request recognises its own work."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ BOOKIE = "lost-answers:3181"
 
 @dataclass
 class Lossy:
-    """`driver` goes through `proxy`, `straight` past it; `name` is how ledger LEDGER is spelt in requests."""
+    """`driver` goes through `proxy`, `straight` does not; `name` is the form of ledger LEDGER in requests."""
 
     driver: MetadataDriver
     straight: MetadataDriver
@@ -32,7 +32,7 @@ class Lossy:
     name: bytes
 
     def lose(self, marker: bytes, carried_out: Callable[[], bool]) -> None:
-        """Lose the answer to the next request with `marker` in it."""
+        """Lose the answer to the next request that contains `marker`."""
         self.proxy.lose_answer_to(marker, carried_out)
 
 
@@ -56,14 +56,14 @@ def lossy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lossy]:
         undo.callback(driver.stop)
         driver.start()
         straight = made.connect()
-        straight.ledgers.create(LEDGER + 1, METADATA)  # so that the parents are there and one request does it
+        straight.ledgers.create(LEDGER + 1, METADATA)  # so that the parents exist and one request suffices
         straight.cookies.write("another:3181", b"", None)
         yield Lossy(driver, straight, proxy, name)
         assert proxy.losses == 1
 
 
 def version_of(driver: MetadataDriver) -> int | None:
-    """The version of LEDGER, None if it does not exist."""
+    """Return the version of LEDGER, or None if it does not exist."""
     try:
         return driver.ledgers.read(LEDGER).version
     except NoSuchLedgerMetadata:
@@ -71,14 +71,14 @@ def version_of(driver: MetadataDriver) -> int | None:
 
 
 def test_a_create_knows_its_own_ledger(lossy: Lossy) -> None:
-    """The repeated create is refused, reads the ledger back, finds its own token there and succeeds."""
+    """The repeated create is refused, reads the ledger, finds its own token in it and succeeds."""
     lossy.lose(lossy.name, lambda: version_of(lossy.straight) == 0)
     created = lossy.driver.ledgers.create(LEDGER, METADATA)
     assert created == lossy.straight.ledgers.read(LEDGER)
 
 
 def test_a_create_does_not_take_another_ones_ledger(lossy: Lossy) -> None:
-    """The same loss, but the ledger was there before: it exists, whatever else is equal."""
+    """If the ledger existed before, LedgerExists is raised, even if all but the token is equal."""
     lossy.straight.ledgers.create(LEDGER, METADATA)
     lossy.lose(lossy.name, lambda: True)
     with pytest.raises(LedgerExists):
@@ -86,7 +86,7 @@ def test_a_create_does_not_take_another_ones_ledger(lossy: Lossy) -> None:
 
 
 def test_a_conditional_write_knows_its_own_bytes(lossy: Lossy) -> None:
-    """The repeated write finds the next version with its own bytes and succeeds once."""
+    """The repeated write finds the next version with its own bytes, and succeeds once."""
     lossy.straight.ledgers.create(LEDGER, METADATA)
     closed = replace(METADATA, state=LedgerState.CLOSED, last_entry=9, length=100)
     lossy.lose(lossy.name, lambda: version_of(lossy.straight) == 1)
@@ -96,7 +96,7 @@ def test_a_conditional_write_knows_its_own_bytes(lossy: Lossy) -> None:
 
 
 def test_a_delete_knows_that_it_was_done(lossy: Lossy) -> None:
-    """The repeated delete finds nothing and takes that for its own doing."""
+    """The repeated delete finds nothing, and counts that as its own work."""
     lossy.straight.ledgers.create(LEDGER, METADATA)
     lossy.lose(lossy.name, lambda: version_of(lossy.straight) is None)
     lossy.driver.ledgers.delete(LEDGER, 0)
@@ -104,21 +104,21 @@ def test_a_delete_knows_that_it_was_done(lossy: Lossy) -> None:
 
 
 def test_a_cookie_is_written_once(lossy: Lossy) -> None:
-    """B16: the repeated creation finds its own text."""
+    """B16: the repeated create finds its own text."""
     lossy.lose(b"the text", lambda: lossy.straight.cookies.read(BOOKIE) is not None)
     assert lossy.driver.cookies.write(BOOKIE, b"the text", None) == 0
     assert lossy.straight.cookies.read(BOOKIE) == (b"the text", 0)
 
 
 def test_a_registration_knows_its_own_node(lossy: Lossy) -> None:
-    """B20: the repeated registration finds the node of its own session and does not wait for it to go."""
+    """B20: the repeated registration finds the node of its own session, and does not wait for its end."""
     lossy.lose(b"the info", lambda: BOOKIE in lossy.straight.bookies.present(read_only=False))
     lossy.driver.registrations.register(BOOKIE, b"the info", read_only=False)
     assert lossy.driver.registrations.is_registered(BOOKIE, read_only=False)
 
 
 def test_an_id_is_never_given_twice(lossy: Lossy) -> None:
-    """A lost id is lost; the next one is another."""
+    """A lost id is wasted; the next one is another."""
     taken = [lossy.straight.ledgers.new_id()]
     looks = itertools.count()
     lossy.lose(b"idgen/ID-" if b"L" in lossy.name else b"next-ledger-id", lambda: next(looks) > 5)

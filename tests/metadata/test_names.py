@@ -1,4 +1,4 @@
-"""Where things are: metadataServiceUri, LAYOUT, and the paths of ledgers."""
+"""Names and paths: metadataServiceUri, LAYOUT, and the paths of ledgers."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,9 @@ from bookie.metadata.zookeeper.ledger_paths import FLAT, LONG, SHORT, ledger_pat
     ],
 )
 def test_a_uri_is_read(text: str, expected: MetadataUri) -> None:
-    """Scheme and layout in any case, hosts by semicolon or comma, no slash at the end."""
+    """Scheme and layout are accepted in any case, hosts with semicolons or commas, and a slash at the end is
+    dropped.
+    """
     assert parse_uri(text) == expected
 
 
@@ -42,7 +44,7 @@ def test_a_uri_is_read(text: str, expected: MetadataUri) -> None:
     ],
 )
 def test_a_wrong_uri_is_explained(text: str, why: str) -> None:
-    """The error names the setting, its value, and what would be right."""
+    """The error has the setting, its value, and the remedy."""
     with pytest.raises(ConfigurationError, match="metadataServiceUri") as refusal:
         parse_uri(text)
     assert why in str(refusal.value)
@@ -50,13 +52,13 @@ def test_a_wrong_uri_is_explained(text: str, why: str) -> None:
 
 
 def test_the_older_keys_make_a_uri() -> None:
-    """zkServers and zkLedgersRootPath."""
+    """zkServers and zkLedgersRootPath become a URI."""
     assert parse_uri(uri_from_zookeeper_keys("a:1,b:2")) == MetadataUri("zk", None, ("a:1", "b:2"), "/ledgers")
     assert parse_uri(uri_from_zookeeper_keys("a:1", "/bk/l", "flat")) == MetadataUri("zk", "flat", ("a:1",), "/bk/l")
 
 
 def test_layout_bytes() -> None:
-    """No newline at the end; the older form has a type name."""
+    """LAYOUT has no newline at the end; the older form has a type name."""
     data = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
     assert Layout("hierarchical").to_bytes() == data
     assert parse_layout(data) == Layout("hierarchical", 1)
@@ -79,7 +81,7 @@ def test_layout_bytes() -> None:
     ],
 )
 def test_ledger_paths(ledger_id: int, short: str | None, long: str, flat: str) -> None:
-    """The hybrid layout takes the short path below 2147483647; the legacy one has no other."""
+    """The hybrid layout has short paths below 2147483647; the legacy layout has only these."""
     assert ledger_path(Layout("hierarchical"), ledger_id) == (short or long)
     assert ledger_path(Layout("longhierarchical"), ledger_id) == long
     assert ledger_path(Layout("flat"), ledger_id) == flat
@@ -92,7 +94,7 @@ def test_ledger_paths(ledger_id: int, short: str | None, long: str, flat: str) -
 
 @given(st.integers(0, (1 << 63) - 1))
 def test_a_path_gives_its_id_back(ledger_id: int) -> None:
-    """What the listing reads from node names is the id that made them."""
+    """The id that the list derives from node names is the one that made them."""
     for tree in (SHORT, LONG, FLAT):
         if tree is SHORT and ledger_id >= 10**10:
             continue
@@ -104,7 +106,7 @@ def test_a_path_gives_its_id_back(ledger_id: int) -> None:
 
 
 def test_foreign_names_are_no_ledgers() -> None:
-    """Nodes beside the ledgers are skipped, at the top and below."""
+    """Other nodes among the ledgers are skipped, at every level."""
     for name in ("available", "cookies", "LAYOUT", "idgen", "idgen-long", "ID-0000000001", "000", "0", "1a"):
         assert not SHORT.level(0).match(name)
     for name in ("0000", "L000", "L00000", "l0000", "L0000\n"):

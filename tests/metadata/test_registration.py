@@ -1,4 +1,4 @@
-"""B20: what the store says about a bookie equals what the bookie is, soon after anything that can go wrong."""
+"""B20: what the store says about a bookie soon equals the bookie's real mode, after anything that can go wrong."""
 
 import subprocess
 import sys
@@ -36,14 +36,14 @@ class StoreProcess:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start (again) and wait until it serves."""
+        """Start or restart the process, and wait until it serves."""
         command = [sys.executable, "-m", "tests.metadata.serve_store", str(self.directory), str(self.port)]
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"serving\n"
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         if self.process is not None:
             self.process.kill()
             self.process.communicate()
@@ -60,14 +60,14 @@ def store_process(tmp_path: Path) -> Iterator[StoreProcess]:
 
 
 def registration(driver: MetadataDriver, given_up: Seen, **settings: int) -> BookieRegistration:
-    """A registration that checks often enough for a test."""
+    """Return a registration that checks often enough for a test."""
     return BookieRegistration(
         driver.registrations, BOOKIE, b"", on_give_up=given_up, check_s=0.2, backoff_max_s=0.2, **settings
     )
 
 
 def test_the_mode_follows_the_bookie(cluster: Cluster) -> None:
-    """B20: start, read-only, back, stop: others see each of them."""
+    """B20: others see start, read-only, writable and stop."""
     driver, client = cluster.connect(), cluster.connect()
     given_up = Seen()
     bookie = registration(driver, given_up)
@@ -90,7 +90,7 @@ def test_the_mode_follows_the_bookie(cluster: Cluster) -> None:
 
 
 def test_a_lost_registration_comes_back(cluster: Cluster) -> None:
-    """B20: somebody deletes the node or key; the next check puts it back."""
+    """B20: if another client deletes the node or key, the next check restores it."""
     driver, client = cluster.connect(), cluster.connect()
     bookie = registration(driver, Seen())
     bookie.start(read_only=False)
@@ -114,7 +114,7 @@ def test_a_second_process_with_the_id_does_not_start(cluster: Cluster) -> None:
 
 
 def kill_session(driver: MetadataDriver, address: str) -> None:
-    """Make ZooKeeper end the driver's session: whoever presents its id and password may close it."""
+    """Let ZooKeeper end the driver's session, which any client with its id and password may close."""
     assert isinstance(driver, ZooKeeperDriver)
     twin = KazooClient(hosts=address, client_id=driver._session.client.client_id)
     twin.start()
@@ -124,7 +124,7 @@ def kill_session(driver: MetadataDriver, address: str) -> None:
 
 @pytest.mark.interop
 def test_an_expired_zookeeper_session_is_replaced(zookeeper_cluster: ZooKeeperCluster) -> None:
-    """B20: the session is gone for good; the bookie registers under a new one, in the mode that it has by then."""
+    """B20: after its session expired, the bookie registers under a new one, in its present mode."""
     driver, client = zookeeper_cluster.connect(), zookeeper_cluster.connect()
     given_up, lost = Seen(), Seen()
     bookie = registration(driver, given_up)
@@ -139,14 +139,14 @@ def test_an_expired_zookeeper_session_is_replaced(zookeeper_cluster: ZooKeeperCl
     seen.wait_for(lambda now: now == {BOOKIE}, "that the bookie is back")
     assert driver.registrations.is_registered(BOOKIE, read_only=True) or bookie.wait_settled(SOON_S)
     bookie.set_read_only(False)
-    ids_followed.wait_equal(frozenset({BOOKIE}))  # the watch of before works in the new session
+    ids_followed.wait_equal(frozenset({BOOKIE}))  # the watch from before works in the new session
     bookie.stop()
     assert not given_up.values
 
 
 @pytest.mark.interop
 def test_a_frozen_zookeeper_is_waited_for(own_zookeeper: ZooKeeperServer) -> None:
-    """B20: nobody answers for longer than the session lasts; requests fail in time, and then all is as before."""
+    """B20: if the server is frozen beyond the session timeout, requests fail in time, and later all is as before."""
     made = ZooKeeperCluster(own_zookeeper)
     driver = made.connect(session_timeout_ms=2000)
     given_up = Seen()
@@ -170,7 +170,7 @@ def test_a_frozen_zookeeper_is_waited_for(own_zookeeper: ZooKeeperServer) -> Non
 @pytest.mark.interop
 @pytest.mark.leaks("the socket thread of kazoo cannot be told to stop while the server takes nothing")
 def test_a_bookie_stops_without_its_store(own_zookeeper: ZooKeeperServer) -> None:
-    """A frozen server neither holds up nor fails a stop; thawed, it drops the bookie when the session times out."""
+    """A frozen server neither delays a stop nor makes it fail; later it drops the bookie at the session timeout."""
     made = ZooKeeperCluster(own_zookeeper)
     driver = made.connect(session_timeout_ms=2000)
     bookie = registration(driver, Seen())
@@ -190,7 +190,7 @@ def test_a_bookie_stops_without_its_store(own_zookeeper: ZooKeeperServer) -> Non
 
 @pytest.mark.interop
 def test_a_restarted_zookeeper_finds_us_again(own_zookeeper: ZooKeeperServer) -> None:
-    """B20: the server is killed and started again, many times over; each time the bookie is where it should be."""
+    """B20: each time the server is killed and restarted, the bookie is registered as it should be."""
     made = ZooKeeperCluster(own_zookeeper)
     given_up = Seen()
     bookie = registration(made.connect(session_timeout_ms=4000), given_up)
@@ -207,7 +207,7 @@ def test_a_restarted_zookeeper_finds_us_again(own_zookeeper: ZooKeeperServer) ->
 
 
 def test_a_restarted_store_process_finds_us_again(store_process: StoreProcess) -> None:
-    """B20: the process with the embedded store is killed; sessions die with it, ledgers do not, bookies come back."""
+    """B20: if the process with the embedded store is killed, sessions end, ledgers stay, and bookies register again."""
     driver = open_driver(store_process.uri, session_timeout_ms=2000)
     driver.start()
     given_up, seen = Seen(), Seen()
@@ -233,7 +233,7 @@ def test_a_restarted_store_process_finds_us_again(store_process: StoreProcess) -
 
 @pytest.mark.thorough
 def test_giving_up_ends_with_the_reason(store_process: StoreProcess) -> None:
-    """B20: re-register or exit: after the allowed retries the bookie is told once, with the exit code for it."""
+    """B20: after the allowed retries the bookie is notified once, with an error that has the right exit code."""
     driver = open_driver(store_process.uri, session_timeout_ms=1000)
     driver.start()
     given_up = Seen()
@@ -250,7 +250,7 @@ def test_giving_up_ends_with_the_reason(store_process: StoreProcess) -> None:
 
 
 def test_two_modes_asked_at_once_settle_on_the_last(cluster: Cluster) -> None:
-    """Whatever the threads ask and in whatever order, the store ends where the last call wanted it."""
+    """Whatever threads request in whatever order, the store ends in the mode of the last call."""
     driver = cluster.connect()
     bookie = registration(driver, Seen())
     bookie.start(read_only=False)

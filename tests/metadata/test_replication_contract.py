@@ -1,4 +1,4 @@
-"""Marks, locks and the election: what every metadata store does alike (`bookie.metadata.driver.Replication`)."""
+"""Marks, locks and the election: what every metadata store must do (`bookie.metadata.driver.Replication`)."""
 
 import sys
 import threading
@@ -18,11 +18,11 @@ LEDGERS = [0, 7, 65_535, 1_234_567_890, 123_456_789_012_345, (1 << 63) - 1]
 
 
 def ignore() -> None:
-    """Nobody waits."""
+    """Do nothing."""
 
 
 def test_marks_are_merged(cluster: Cluster) -> None:
-    """A bookie that was named before stays named; the time is that of the last change."""
+    """Bookies in an earlier mark stay in it; the time is that of the last change."""
     ours, theirs = cluster.connect(), cluster.connect()
     assert ours.replication.marked(7) is None
     ours.replication.mark(7, ["a:1"], 1000)
@@ -34,7 +34,7 @@ def test_marks_are_merged(cluster: Cluster) -> None:
 
 
 def test_marks_of_many_at_once(cluster: Cluster) -> None:
-    """Processes that mark one ledger at the same time lose nothing."""
+    """No mark is lost if processes mark one ledger at the same time."""
     drivers = [cluster.connect() for _ in range(3)]
     start = threading.Barrier(len(drivers))
 
@@ -54,7 +54,7 @@ def test_marks_of_many_at_once(cluster: Cluster) -> None:
 
 
 def test_marks_are_listed(cluster: Cluster) -> None:
-    """Every marked ledger, of any length of id, and nothing else."""
+    """Every marked ledger is listed, with ids of any length, and nothing else."""
     driver = cluster.connect()
     assert list(driver.replication.marks()) == []
     for ledger in LEDGERS:
@@ -64,7 +64,7 @@ def test_marks_are_listed(cluster: Cluster) -> None:
 
 
 def test_each_ledger_is_claimed_once(cluster: Cluster) -> None:
-    """Claims of two processes never overlap; what is finished is gone, what is released is there again."""
+    """Claims of two processes never overlap; finished ledgers are gone, and released ones can be claimed again."""
     ours, theirs = cluster.connect(), cluster.connect()
     for ledger in LEDGERS:
         ours.replication.mark(ledger, ["a:1"], 1)
@@ -88,7 +88,7 @@ def test_each_ledger_is_claimed_once(cluster: Cluster) -> None:
 
 
 def test_a_ledger_that_is_marked_anew_stays_marked(cluster: Cluster) -> None:
-    """The mark is removed only as it was when the ledger was claimed."""
+    """A mark is removed only if it has not changed since the ledger was claimed."""
     ours, auditor = cluster.connect(), cluster.connect()
     auditor.replication.mark(7, ["a:1"], 1)
     claim = ours.replication.claim("w", Random(1), ignore)
@@ -102,7 +102,7 @@ def test_a_ledger_that_is_marked_anew_stays_marked(cluster: Cluster) -> None:
 
 
 def test_what_others_finished_meanwhile_is_not_claimed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim on a mark that is gone would, with its old version, take the next mark away unseen."""
+    """A claim on a mark that is gone could later remove a new mark by the old version."""
     ours, theirs = cluster.connect(), cluster.connect()
     theirs.replication.mark(7, ["a:1"], 1)
     kind: Any = type(ours.replication)
@@ -121,7 +121,7 @@ def test_what_others_finished_meanwhile_is_not_claimed(cluster: Cluster, monkeyp
 
 
 def test_a_claim_that_fails_leaves_no_lock(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the store fails behind the lock, the ledger is free for the next claim, of this session or another."""
+    """If the store fails after the lock was taken, the ledger can be claimed again, by this session or another."""
     ours, theirs = cluster.connect(), cluster.connect()
     ours.replication.mark(7, ["a:1"], 1)
     replication: Any = ours.replication
@@ -147,7 +147,7 @@ def test_a_claim_that_fails_leaves_no_lock(cluster: Cluster, monkeypatch: pytest
 
 
 def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:
-    """A worker that is gone leaves its ledger to the others, who are told."""
+    """The ledger of a worker that is gone can be claimed by others, which are notified."""
     ours, dead = cluster.connect(), cluster.connect()
     ours.replication.mark(7, ["a:1"], 1)
     assert dead.replication.claim("dead", Random(1), ignore) is not None
@@ -161,7 +161,7 @@ def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:
 
 
 def test_who_waits_is_told_of_marks(cluster: Cluster) -> None:
-    """Wherever in the tree a ledger is marked; and a lock of the collector of garbage keeps replicators off."""
+    """A waiting worker is notified of marks anywhere in the tree; a lock of the garbage collector keeps workers off."""
     ours, auditor = cluster.connect(), cluster.connect()
     with auditor.replication.lock(7) as held:
         assert held
@@ -177,7 +177,9 @@ def test_who_waits_is_told_of_marks(cluster: Cluster) -> None:
 
 
 def test_replication_can_be_disabled(cluster: Cluster) -> None:
-    """Nobody is given work while it is; marks are made all the same; who waits is told when it is enabled."""
+    """While disabled, no ledger can be claimed, but ledgers are marked; waiting workers are notified when it is
+    enabled.
+    """
     ours, operator = cluster.connect(), cluster.connect()
     assert ours.replication.enabled()
     operator.replication.enable(enabled=False)
@@ -193,7 +195,7 @@ def test_replication_can_be_disabled(cluster: Cluster) -> None:
 
 
 def test_the_delay_of_lost_bookies(cluster: Cluster) -> None:
-    """It is set once by the first auditor, then by operators; writing the same value again tells the auditor too."""
+    """The first auditor sets it, later operators do; writing the same value again notifies the auditor, too."""
     ours, operator = cluster.connect(), cluster.connect()
     assert ours.replication.lost_bookie_delay_s() is None
     ours.replication.set_lost_bookie_delay_s(5, only_if_unset=True)
@@ -212,7 +214,7 @@ def test_the_delay_of_lost_bookies(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("check", Check)
 def test_the_time_of_a_check_is_kept(cluster: Cluster, check: Check) -> None:
-    """For the next auditor, which may be another process."""
+    """It is kept for the next auditor, which may be another process."""
     ours, theirs = cluster.connect(), cluster.connect()
     assert ours.replication.last_check_ms(check) is None
     ours.replication.set_last_check_ms(check, 1_700_000_000_000)
@@ -221,7 +223,7 @@ def test_the_time_of_a_check_is_kept(cluster: Cluster, check: Check) -> None:
 
 
 def test_one_auditor_is_elected(cluster: Cluster) -> None:
-    """The first candidate; when it goes, the next; a candidate that withdrew is none."""
+    """The first candidate is elected, and the next one when it leaves; one that withdrew is not."""
     bystander, first, second, third = (cluster.connect() for _ in range(4))
     assert bystander.election.auditor() is None
     told = [Seen() for _ in range(3)]
@@ -240,7 +242,7 @@ def test_one_auditor_is_elected(cluster: Cluster) -> None:
 
 
 def test_a_vote_whose_answer_never_came_is_found(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands under our session: a second vote would wait behind it, and so would everybody."""
+    """The vote exists under our session; a second one would wait behind it, and so would all others."""
     driver = cluster.connect()
     votes: Any = sys.modules[type(driver.election).__module__]
     create = votes._Candidate._create

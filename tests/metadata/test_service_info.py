@@ -1,4 +1,4 @@
-"""What a bookie publishes, byte for byte as Java bookies do; and who it says that it is."""
+"""What a bookie publishes, byte for byte like Java bookies, and the choice of its id."""
 
 import socket
 
@@ -27,7 +27,7 @@ HTTP_HEX = "32 1e 0a 0a 68 74 74 70 73 65 72 76 65 72 10 90 3f 1a 07 30 2e 30 2e
 
 
 def test_the_worked_examples() -> None:
-    """The client port alone, and with the HTTP port behind it."""
+    """The client port alone, and with the HTTP port after it, are as published by Java."""
     plain = BookieServiceInfo((bookie_endpoint("10.0.0.5", 3181),))
     assert plain.to_bytes() == bytes.fromhex(BOOKIE_HEX)
     both = BookieServiceInfo((*plain.endpoints, http_endpoint("0.0.0.0", 8080)))  # noqa: S104 - as Java publishes it
@@ -38,7 +38,7 @@ def test_the_worked_examples() -> None:
 
 
 def test_properties_and_tls() -> None:
-    """Properties travel as a map, TLS as an extension of the endpoint; unknown fields are skipped."""
+    """Properties are a map, TLS is an extension of the endpoint, and unknown fields are skipped."""
     info = BookieServiceInfo((bookie_endpoint("h", 1, tls=True),), {"b": "2", "a": "1"})
     assert parse_service_info("x", info.to_bytes() + bytes.fromhex("a2 06 01 78")) == info
     assert info.endpoints[0].extensions == ("tls",)
@@ -54,13 +54,13 @@ def test_properties_and_tls() -> None:
     ],
 )
 def test_extensions(properties: dict[str, str], extensions: set[str]) -> None:
-    """What a bookie serves beyond Apache BookKeeper is a property that others do not look at."""
+    """Extensions beyond Apache BookKeeper are in a property that other clients ignore."""
     info = BookieServiceInfo((bookie_endpoint("h", 1),), properties)
     assert parse_service_info("x", info.to_bytes()).v3_extensions() == extensions
 
 
 def test_a_legacy_bookie_is_its_id() -> None:
-    """Empty data: host and port come from the id; an id without a port cannot be reached."""
+    """With empty data, host and port come from the id; an id without a port is an error."""
     assert parse_service_info("bk1:3181", b"").client_endpoint() == bookie_endpoint("bk1", 3181)
     with pytest.raises(MetadataSerializationError, match="bookie-7 publishes no endpoint"):
         parse_service_info("bookie-7", b"")
@@ -70,19 +70,19 @@ def test_a_legacy_bookie_is_its_id() -> None:
 
 @pytest.mark.parametrize("bookie_id", ["a:3181", "bookie_1", "Host-1.example:1", "[::1]:3181", "a=b"])
 def test_ids_that_are_taken(bookie_id: str) -> None:
-    """Letters, digits, dash, dot, and everything from the colon to the underscore."""
+    """Letters, digits, dash, dot, and everything from the colon to the underscore are accepted."""
     assert check_bookie_id(bookie_id) == bookie_id
 
 
 @pytest.mark.parametrize("bookie_id", ["", "a/b", "a b", "readonly", "ReadOnly", "a\n", "ä", "a,b"])
 def test_ids_that_are_refused(bookie_id: str) -> None:
-    """What cannot be a node name, or is one already."""
+    """Ids that cannot be the name of a node, or already are one, are refused."""
     with pytest.raises(ConfigurationError, match="bookie id"):
         check_bookie_id(bookie_id)
 
 
 def test_the_id_is_chosen_in_order() -> None:
-    """bookieId, then the advertised address, then the interface's; loopback only where it is allowed."""
+    """The id comes from bookieId, then the advertised address, then the interface; loopback only if it is allowed."""
     everything = IdentitySettings(
         port=3181, bookie_id="me", advertised_address="10.0.0.5", listening_interface="lo", allow_loopback=True
     )
@@ -101,7 +101,7 @@ def test_the_id_is_chosen_in_order() -> None:
 
 
 def test_only_who_is_asked_to_serves_the_network() -> None:
-    """Nothing set is loopback, and refused where that is not allowed; an address or a name of the host opens all."""
+    """Without settings it listens on loopback, if allowed; with an address or name of the host, on all addresses."""
     silent = IdentitySettings(port=3181, allow_loopback=True)
     assert (bind_host(silent), choose_bookie_id(silent)) == ("127.0.0.1", "127.0.0.1:3181")
     with pytest.raises(ConfigurationError, match="set advertisedAddress or listeningInterface"):
@@ -114,7 +114,7 @@ def test_only_who_is_asked_to_serves_the_network() -> None:
 
 
 def test_a_host_name_can_be_the_id() -> None:
-    """The resolver's name of the address, whole or cut at the first dot."""
+    """The resolver's name of the address is used, whole or up to the first dot."""
     name = socket.getfqdn("127.0.0.1")
     settings = IdentitySettings(port=1, listening_interface="lo", allow_loopback=True, use_host_name=True)
     assert choose_bookie_id(settings) == f"{name}:1"
@@ -125,6 +125,6 @@ def test_a_host_name_can_be_the_id() -> None:
 
 
 def test_an_unknown_interface_is_named() -> None:
-    """The error lists the interfaces that there are."""
+    """The error lists the existing interfaces."""
     with pytest.raises(ConfigurationError, match=r"listeningInterface 'nope0' .* has .*lo"):
         bind_host(IdentitySettings(port=1, listening_interface="nope0"))

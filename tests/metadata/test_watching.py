@@ -1,4 +1,4 @@
-"""The watch thread: merges changes, retries what may be retried, and never tells after the end."""
+"""The watch thread merges changes, retries failed reads, and calls no listener after the end."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ def watcher() -> Iterator[Watcher]:
 
 
 class Source:
-    """A value that tests set; reading may be planned to fail."""
+    """A value that tests set; reads can be made to fail."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -30,7 +30,7 @@ class Source:
         self.reads = Seen()
 
     def read(self, _watch: object) -> int:
-        """The value now, unless a failure is due."""
+        """Return the present value, or raise a planned failure."""
         value = self.value
         self.reads(value)
         if self.failures:
@@ -39,7 +39,7 @@ class Source:
 
 
 def test_only_changes_are_told(watcher: Watcher) -> None:
-    """The first state, then each other one; a touch without a change tells nothing."""
+    """A listener gets the first value and each different one; a touch without a change is not reported."""
     source, seen = Source(), Seen()
     watch = watcher.add(source.read, seen)
     seen.wait_equal(0)
@@ -51,7 +51,7 @@ def test_only_changes_are_told(watcher: Watcher) -> None:
 
 
 def test_an_outage_is_waited_for(watcher: Watcher) -> None:
-    """Reads that fail retriably are repeated until one works; nobody touches the watch meanwhile."""
+    """Reads that fail with a retriable error are repeated until one succeeds, without another touch."""
     source, seen = Source(), Seen()
     source.failures = [MetadataStoreError("away"), MetadataStoreError("away")]
     watcher.add(source.read, seen)
@@ -60,7 +60,7 @@ def test_an_outage_is_waited_for(watcher: Watcher) -> None:
 
 
 def test_damage_is_not_retried(watcher: Watcher) -> None:
-    """Bytes that cannot be read are logged once; the next change is read again."""
+    """Bytes that cannot be parsed are logged once; the next change is read again."""
     source, seen = Source(), Seen()
     source.failures = [MetadataSerializationError("broken")]
     watch = watcher.add(source.read, seen)
@@ -72,7 +72,7 @@ def test_damage_is_not_retried(watcher: Watcher) -> None:
 
 
 def test_a_broken_listener_hurts_only_itself(watcher: Watcher, caplog: pytest.LogCaptureFixture) -> None:
-    """Its error is logged with the topic; other watches go on."""
+    """Its error is logged with the topic; other watches are not affected."""
     source, seen = Source(), Seen()
 
     def broken(_value: int) -> None:
@@ -86,7 +86,7 @@ def test_a_broken_listener_hurts_only_itself(watcher: Watcher, caplog: pytest.Lo
 
 
 def test_topics_are_prefixes(watcher: Watcher) -> None:
-    """A key wakes the watches whose topic it begins with; an empty key wakes all."""
+    """A key wakes the watches whose topic is its prefix; an empty key wakes all."""
     ledgers, bookies = Source(), Source()
     told_ledgers, told_bookies = Seen(), Seen()
     watcher.add(ledgers.read, told_ledgers, topic="ledgers/")
@@ -102,7 +102,7 @@ def test_topics_are_prefixes(watcher: Watcher) -> None:
 
 
 def test_close_waits_for_the_listener(watcher: Watcher) -> None:
-    """When close returns the listener is not running and will not run again."""
+    """When close returns, the listener is not running and will not run again."""
     entered, leave = threading.Event(), threading.Event()
     running: list[bool] = []
 

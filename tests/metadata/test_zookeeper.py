@@ -1,4 +1,4 @@
-"""What only ZooKeeper has: Apache BookKeeper's tree to the byte, both ways with its own tools, and id generation."""
+"""What only ZooKeeper has: Apache BookKeeper's tree byte for byte, its own tools on it, and the assignment of ids."""
 
 import threading
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ HYBRID = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 
 @pytest.fixture
 def raw(zookeeper: ZooKeeperServer) -> Iterator[KazooClient]:
-    """A plain client, to look and to meddle."""
+    """A plain ZooKeeper client, to inspect and change nodes."""
     client = KazooClient(hosts=zookeeper.address)
     client.start()
     yield client
@@ -48,7 +48,7 @@ def raw(zookeeper: ZooKeeperServer) -> Iterator[KazooClient]:
 
 
 def test_the_tree_of_a_new_cluster(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """Root, available, readonly, INSTANCEID and LAYOUT, and nothing else."""
+    """There are the root, available, readonly, INSTANCEID and LAYOUT, and nothing else."""
     root = zookeeper_cluster.root
     assert sorted(raw.get_children(root)) == ["INSTANCEID", "LAYOUT", "available"]
     assert raw.get_children(f"{root}/available") == ["readonly"]
@@ -58,7 +58,7 @@ def test_the_tree_of_a_new_cluster(zookeeper_cluster: ZooKeeperCluster, raw: Kaz
 
 
 def test_nodes_stand_where_java_looks(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """Ledgers, registrations and cookies by path; emptied parents of a deleted ledger go."""
+    """Ledgers, registrations and cookies have Java's paths; empty parents of a deleted ledger are deleted."""
     driver, root = zookeeper_cluster.connect(), zookeeper_cluster.root
     driver.ledgers.create(1, METADATA)
     driver.ledgers.create(1 << 31, METADATA)
@@ -78,7 +78,7 @@ def test_nodes_stand_where_java_looks(zookeeper_cluster: ZooKeeperCluster, raw: 
 
 
 def test_foreign_nodes_are_no_ledgers(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """B12: nodes of other kinds, at any level, neither end the listing nor appear in it."""
+    """B12: other nodes, at any level, neither end the list of ledgers nor appear in it."""
     driver, root = zookeeper_cluster.connect(), zookeeper_cluster.root
     for ledger_id in (1, 2, 99_999):
         driver.ledgers.create(ledger_id, METADATA)
@@ -88,7 +88,7 @@ def test_foreign_nodes_are_no_ledgers(zookeeper_cluster: ZooKeeperCluster, raw: 
 
 
 def test_a_layout_that_contradicts_is_refused(zookeeper_cluster: ZooKeeperCluster) -> None:
-    """The suffix of the URI must be the cluster's; without one the cluster's own is taken."""
+    """A layout in the URI must be the cluster's; without one, the cluster's is used."""
     address, root = zookeeper_cluster.server.address, zookeeper_cluster.root
     wrong = open_driver(f"zk+flat://{address}{root}")
     with pytest.raises(ConfigurationError, match=r"asks for layout flat, but .*LAYOUT says hierarchical"):
@@ -102,7 +102,7 @@ def test_a_layout_that_contradicts_is_refused(zookeeper_cluster: ZooKeeperCluste
 
 @pytest.mark.parametrize("kind", ["longhierarchical", "legacyhierarchical", "flat"])
 def test_the_first_client_stores_the_layout(zookeeper: ZooKeeperServer, raw: KazooClient, kind: str) -> None:
-    """A cluster without LAYOUT, as Pulsar leaves it: whoever connects first writes it; every layout works."""
+    """In a cluster without LAYOUT, as Pulsar creates it, the first client writes it; every layout works."""
     root = zookeeper.new_root()
     raw.create(root)
     raw.create(f"{root}/INSTANCEID", b"theirs")
@@ -121,7 +121,7 @@ def test_the_first_client_stores_the_layout(zookeeper: ZooKeeperServer, raw: Kaz
 
 
 def test_no_cluster_is_not_an_empty_one(zookeeper: ZooKeeperServer) -> None:
-    """B12, B16: a root that does not exist has no instance id and no listing; the error says what to do."""
+    """B12, B16: a root that does not exist has no instance id and no list of ledgers; the error has the remedy."""
     driver = open_driver(f"zk://{zookeeper.address}{zookeeper.new_root()}")
     driver.start()
     assert not driver.cluster.is_initialized()
@@ -133,7 +133,7 @@ def test_no_cluster_is_not_an_empty_one(zookeeper: ZooKeeperServer) -> None:
 
 
 def test_a_parent_that_is_missing_is_named(zookeeper: ZooKeeperServer) -> None:
-    """Only the last step of the root is made."""
+    """Only the last component of the root is created."""
     driver = open_driver(f"zk://{zookeeper.address}/not-there{zookeeper.new_root()}")
     driver.start()
     with pytest.raises(MetadataStoreError, match="create /not-there first"):
@@ -142,7 +142,7 @@ def test_a_parent_that_is_missing_is_named(zookeeper: ZooKeeperServer) -> None:
 
 
 def test_nobody_at_the_address() -> None:
-    """The error names the server and the setting, within the session timeout."""
+    """The error has the server and the setting, and comes within the session timeout."""
     driver = open_driver(f"zk://127.0.0.1:{free_port()}/ledgers", session_timeout_ms=500)
     with pytest.raises(MetadataStoreError, match=r"did not answer within 0\.5 s: check metadataServiceUri"):
         driver.start()
@@ -150,7 +150,7 @@ def test_nobody_at_the_address() -> None:
 
 
 def test_a_lost_connection_ends_no_session(own_zookeeper: ZooKeeperServer) -> None:
-    """Whose node one is can be told while the server is away: else ours would be taken for another's."""
+    """The owner of a node is known while the server is away, or our own node would count as another's."""
     session = ZooKeeperSession((own_zookeeper.address,), timeout_s=5, secure=False)
     away = threading.Event()
     session.start()
@@ -168,7 +168,7 @@ def test_a_lost_connection_ends_no_session(own_zookeeper: ZooKeeperServer) -> No
 
 
 def test_a_ledger_is_deleted_though_its_parents_stay(own_zookeeper: ZooKeeperServer) -> None:
-    """The store goes away behind the deletion: that empty parents could not be removed makes no failure of it."""
+    """If the store fails after the deletion, remaining empty parents do not make it fail."""
     cluster = ZooKeeperCluster(own_zookeeper)
 
     def go_away() -> bool:
@@ -200,7 +200,9 @@ def test_several_hosts(zookeeper_cluster: ZooKeeperCluster) -> None:
 
 
 def test_ids_go_long_for_good(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """`idgen-long` alone makes every client take 63-bit ids; a full low part begins the next high one."""
+    """The existence of `idgen-long` makes every client use 63-bit ids; an overflow of the low part increments the
+    high one.
+    """
     driver, root = zookeeper_cluster.connect(), zookeeper_cluster.root
     short = driver.ledgers.new_id()
     assert 0 <= short < 100
@@ -215,7 +217,7 @@ def test_ids_go_long_for_good(zookeeper_cluster: ZooKeeperCluster, raw: KazooCli
 
 
 def test_secure_nodes_belong_to_their_creator(zookeeper: ZooKeeperServer) -> None:
-    """Without authentication ZooKeeper refuses creator-only nodes: the setting reaches the server."""
+    """Without authentication ZooKeeper refuses creator-only nodes, which shows that the setting reaches the server."""
     driver = open_driver(f"zk://{zookeeper.address}{zookeeper.new_root()}", secure=True)
     driver.start()
     with pytest.raises(MetadataStoreError, match="InvalidACL"):
@@ -224,7 +226,7 @@ def test_secure_nodes_belong_to_their_creator(zookeeper: ZooKeeperServer) -> Non
 
 
 def test_java_reads_what_we_write(zookeeper_cluster: ZooKeeperCluster, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """Upstream's shell finds our cluster and our registrations."""
+    """Apache BookKeeper's shell finds our cluster and our registrations."""
     driver = zookeeper_cluster.connect()
     info = BookieServiceInfo((bookie_endpoint("10.0.0.5", 3181),)).to_bytes()
     driver.registrations.register("10.0.0.5:3181", info, read_only=False)
@@ -236,7 +238,7 @@ def test_java_reads_what_we_write(zookeeper_cluster: ZooKeeperCluster, java_peer
 
 
 def test_java_writes_ledgers_as_we_do(zookeeper_cluster: ZooKeeperCluster, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """Upstream reads our bytes and writes them anew, each version as it was: the same bytes come back."""
+    """Apache BookKeeper reads our bytes and writes the same bytes again, in each version."""
     driver = zookeeper_cluster.connect()
     conf = JavaBookie(java_peer, tmp_path / "java", free_port(), zookeeper_cluster.uri, {}).write_conf()
     three = replace(METADATA, password=b"sec\1\xffret", custom={"app": b"t\0est"})
@@ -258,7 +260,7 @@ def test_java_writes_ledgers_as_we_do(zookeeper_cluster: ZooKeeperCluster, java_
 
 
 def test_java_writes_cookies_as_we_do(zookeeper_cluster: ZooKeeperCluster, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """Upstream's `cookie_generate` for the same directories, with characters that need escapes: the same bytes."""
+    """Apache BookKeeper's `cookie_generate` writes the same bytes for the same directories, with escaped characters."""
     conf = JavaBookie(java_peer, tmp_path / "java", free_port(), zookeeper_cluster.uri, {}).write_conf()
     file = tmp_path / "cookie"
     command = ["-j", "/j1,/j2", "-l", "/l1,/l2", "-ix", '/i"1,/ü\\2', "-i", "instance", "-o", str(file), "bk:3181"]
@@ -274,7 +276,7 @@ def test_java_writes_cookies_as_we_do(zookeeper_cluster: ZooKeeperCluster, java_
 
 
 def test_we_read_what_java_writes(zookeeper: ZooKeeperServer, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """A cluster that upstream's `initnewcluster` made."""
+    """We read a cluster that Apache BookKeeper's `initnewcluster` made."""
     uri = f"zk+hierarchical://{zookeeper.address}{zookeeper.new_root()}"
     init_cluster(java_peer, tmp_path / "init", uri)
     driver: MetadataDriver = open_driver(uri)

@@ -1,4 +1,4 @@
-"""Marks, locks and votes in ZooKeeper are Apache BookKeeper's to the byte, and its own tools read and write ours."""
+"""Marks, locks and votes in ZooKeeper have Apache BookKeeper's bytes, and its own tools read and write ours."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ ignore: Callable[[], None] = lambda: None  # noqa: E731 - nobody waits
 
 @pytest.fixture
 def raw(zookeeper: ZooKeeperServer) -> Iterator[KazooClient]:
-    """A plain client, to look and to meddle."""
+    """A plain ZooKeeper client, to inspect and change nodes."""
     client = KazooClient(hosts=zookeeper.address)
     client.start()
     yield client
@@ -32,7 +32,7 @@ def raw(zookeeper: ZooKeeperServer) -> Iterator[KazooClient]:
 
 
 def test_nodes_stand_where_java_looks(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """The worked examples of paths and texts; emptied parents of a finished ledger go, others stay."""
+    """Paths and texts are the worked examples; empty parents of a finished ledger are deleted, others stay."""
     driver, base = zookeeper_cluster.connect(), f"{zookeeper_cluster.root}/underreplication"
     replication = driver.replication
     replication.mark(1_234_567_890, ["bk3:3181", "bk4:3181"], 1_760_000_000_000)
@@ -65,7 +65,7 @@ def test_nodes_stand_where_java_looks(zookeeper_cluster: ZooKeeperCluster, raw: 
 
 
 def test_a_lock_that_could_not_be_released_goes_before_the_next_claim(own_zookeeper: ZooKeeperServer) -> None:
-    """The server was away for longer than a request waits, and the session lives on: so would the lock."""
+    """If the server was away for longer than a request waits, the lock would exist as long as the session."""
     cluster = ZooKeeperCluster(own_zookeeper)
     driver = cluster.connect(session_timeout_ms=3000)
     driver.replication.mark(7, ["a:1"], 1)
@@ -95,7 +95,7 @@ def test_a_lock_that_could_not_be_released_goes_before_the_next_claim(own_zookee
 
 
 def test_another_layout_is_refused(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """Nothing is marked in a tree that we do not understand."""
+    """Nothing is marked in a tree with an unknown layout."""
     driver, base = zookeeper_cluster.connect(), f"{zookeeper_cluster.root}/underreplication"
     raw.create(f"{base}/LAYOUT", b'type: "OTHER"\nversion: 1\n', makepath=True)
     with pytest.raises(MetadataSerializationError, match="is OTHER:1; only BASIC:1 is supported"):
@@ -103,7 +103,7 @@ def test_another_layout_is_refused(zookeeper_cluster: ZooKeeperCluster, raw: Kaz
 
 
 def test_java_tools_and_ours(zookeeper_cluster: ZooKeeperCluster, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """Upstream's shell lists our marks, and the delay that it sets is ours."""
+    """Apache BookKeeper's shell lists our marks, and we read the delay that it sets."""
     driver = zookeeper_cluster.connect()
     conf = JavaBookie(java_peer, tmp_path / "java", free_port(), zookeeper_cluster.uri, {}).write_conf()
     driver.replication.mark(77, ["10.0.0.5:3181"], 1_760_000_000_000)

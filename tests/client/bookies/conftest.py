@@ -1,4 +1,4 @@
-"""A bookie to talk to, and scripted peers."""
+"""A bookie to connect to, and scripted peers."""
 
 from collections.abc import Iterator
 
@@ -10,13 +10,13 @@ from tests.client.wire_peer import WirePeer
 
 @pytest.fixture
 def peer() -> Iterator[WirePeer]:
-    """The bookie's end of a connection in V2, played by the test."""
+    """The bookie's end of a V2 connection, played by the test."""
     with WirePeer() as peer:
         yield peer
 
 
 @pytest.fixture
 def v3_peer() -> Iterator[V3Peer]:
-    """The same in V3."""
+    """The bookie's end of a V3 connection, played by the test."""
     with V3Peer() as peer:
         yield peer

@@ -1,4 +1,4 @@
-"""A lane's owner that remembers what it was told, and entries to send."""
+"""The owner of a lane that records its calls, and entries to send."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DIGEST = Digest.of()
 
 
 class Owner:
-    """Wait with `until`."""
+    """Records the calls of a lane; wait for responses with `until`."""
 
     def __init__(self) -> None:
         self.codes: dict[int, list[int]] = {}
@@ -24,36 +24,36 @@ class Owner:
         self.changed = asyncio.Event()
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Some answers."""
+        """Record responses."""
         for entry, code in zip(entries.tolist(), codes.tolist(), strict=True):
             self.codes.setdefault(entry, []).append(code)
         self.answers += len(entries)
         self.changed.set()
 
     def lost(self, error: BookKeeperError) -> None:
-        """The end."""
+        """Record the end of the lane."""
         self.errors.append(error)
         self.changed.set()
 
     def on_room(self) -> None:
-        """Room again."""
+        """Record that there is room again."""
         self.rooms += 1
         self.changed.set()
 
     async def until(self, count: int) -> None:
-        """So many answers have come, or the lane was lost."""
+        """Wait until this many responses have arrived, or the lane was lost."""
         while self.answers < count and not self.errors:
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), 60)
 
 
 def sealed(ledger: int, entry: int, payload: bytes) -> bytes:
-    """An entry as stored."""
+    """Return an entry as stored."""
     return DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=len(payload))
 
 
 def records(ledger: int, ids: Sequence[int], size: int = 100) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
-    """Records, offsets and entry ids: what a lane sends. Payloads tell their entry."""
+    """Return records, offsets and entry ids, which is what a lane sends. Each payload names its entry."""
     packed = [entries.pack([sealed(ledger, entry, str(entry).encode().ljust(size, b"."))]) for entry in ids]
     offsets = np.cumsum([0, *map(len, packed)], dtype=np.int64)
     return b"".join(packed), offsets, np.array(ids, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""All operations on a bookie of ours, in both protocols, and what there is when no bookie is."""
+"""All operations on one of our bookies, in both protocols, and what happens when no bookie is there."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -33,7 +33,7 @@ Bookies = Callable[..., list[BookieProcess]]
 
 @pytest.fixture(params=["V2", "V3"])
 def config(request: pytest.FixtureRequest) -> ClientConfig:
-    """Either protocol."""
+    """The settings, for either protocol."""
     return ClientConfig(use_v2_wire_protocol=request.param == "V2", read_timeout_s=60, add_timeout_s=60)
 
 
@@ -45,19 +45,19 @@ class Here:
     port: int
 
     async def registered(self, _: str) -> bytes:
-        """What ours publish."""
+        """Return what our bookies publish."""
         return BookieServiceInfo((bookie_endpoint("127.0.0.1", self.port),), OUR_PROPERTIES).to_bytes()
 
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[Here]:
-    """Its id is not its address."""
+    """A bookie whose id is not its address."""
     with local_bookie(tmp_path) as bookie:
         yield Here("bookie-one", bookie.address[1])
 
 
 def with_client(config: ClientConfig, bookie: Here, work: Callable[[BookieClient], Coroutine[Any, Any, None]]) -> None:
-    """Run `work`."""
+    """Run `work` with a client."""
 
     async def main() -> None:
         async with BookieClient(config, bookie.registered) as client:
@@ -67,7 +67,9 @@ def with_client(config: ClientConfig, bookie: Here, work: Callable[[BookieClient
 
 
 def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
-    """Adds in bulk from two lanes at once, single adds, reads one by one and in batches, a fence, refusals."""
+    """Adds in bulk from two lanes at once, single adds, single reads and batch reads, a fence, and refusals all
+    work.
+    """
 
     async def work(client: BookieClient) -> None:
         one, two = Owner(), Owner()
@@ -110,7 +112,9 @@ def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
 
 
 def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
-    """With V2 configured these go over a connection of their own; a long poll in V2 is a read of the last entry."""
+    """With V2 configured, V3 operations use a connection of their own; a long poll in V2 is a read of the last
+    entry.
+    """
 
     async def work(client: BookieClient) -> None:
         for entry in range(3):
@@ -139,7 +143,9 @@ def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
 
 
 def test_nobody_there(config: ClientConfig) -> None:
-    """An address where nobody listens, an id that is none, a request too large: an error each, and the lane is lost."""
+    """An address without a listener, an invalid id and a request that is too large each raise an error and end the
+    lane.
+    """
 
     async def main() -> None:
         async with BookieClient(config) as client:
@@ -162,7 +168,7 @@ def test_nobody_there(config: ClientConfig) -> None:
 
 @pytest.mark.parametrize("config", ["V3"], indirect=True)
 def test_closing(bookie: Here, config: ClientConfig) -> None:
-    """What waits fails with ClientClosed, and so does everything after."""
+    """Outstanding requests fail with ClientClosed, and so does every later one."""
 
     async def work(client: BookieClient) -> None:
         await client.add(bookie.id, 7, 0, sealed(7, 0, b"x"), KEY)
@@ -185,7 +191,7 @@ def test_closing(bookie: Here, config: ClientConfig) -> None:
 
 @pytest.mark.thorough
 def test_a_bookie_that_goes_and_comes_back(bookies: Bookies) -> None:
-    """Found by its registration; when it goes what was outstanding fails once; the next request connects anew."""
+    """When a registered bookie stops, outstanding requests fail once; the next request connects again."""
     store_owner, bookie = bookies(2)
     uri = f"grpc://127.0.0.1:{store_owner.settings['adminPort']}"
 
@@ -195,7 +201,7 @@ def test_a_bookie_that_goes_and_comes_back(bookies: Bookies) -> None:
         lane.send(*records(7, range(100)))
         await owner.until(100)
         assert len(await client.batch_read(bookie.id, 7, 0, 100, 1 << 20)) == 100
-        await asyncio.to_thread(bookie.stop)  # a kill would keep its registration for the length of a session
+        await asyncio.to_thread(bookie.stop)  # after a kill its registration would last as long as its session
         lane.send(*records(7, range(100, 1000)))
         with pytest.raises(BookieUnavailable, match="ledger 7"):
             await client.read(bookie.id, 7, 0)

@@ -1,4 +1,4 @@
-"""The end of a connection: each request and each lane on it ends, once, whatever brings it and whatever one does."""
+"""When a connection ends, each request and each lane on it ends exactly once, whatever the cause."""
 
 import asyncio
 from dataclasses import replace
@@ -18,25 +18,25 @@ from tests.reference import wire_v2 as v2
 
 KEY = DIGEST.master_key
 NONSENSE = 999
-"""A code that nobody knows."""
+"""A code that is not in the protocol."""
 
 
 class BadOwner(Owner):
-    """Fails when it is told."""
+    """An owner that raises when it is called."""
 
     def lost(self, error: BookKeeperError) -> None:
-        """The end."""
+        """Raise an error."""
         super().lost(error)
         raise ValueError("not foreseen")
 
 
 def ids(*entries: int) -> Any:
-    """Entry ids as an array."""
+    """Return entry ids as an array."""
     return np.array(entries, dtype=np.int64)
 
 
 async def both_reads(client: BookieClient, bookie: str, peer: WirePeer) -> tuple[Any, Any, Owner]:
-    """Two calls for two reads each, both with one answer that makes no sense, and an add, all under way."""
+    """Start two calls for two reads each, both with one invalid response, and an add."""
     one, two = started(client.read_many(bookie, 7, ids(1, 2))), started(client.read_many(bookie, 7, ids(3, 4)))
     owner = Owner()
     client.adds(bookie, 7, KEY, owner).send(*records(7, [5]))
@@ -51,7 +51,7 @@ async def both_reads(client: BookieClient, bookie: str, peer: WirePeer) -> tuple
 
 
 def test_reads_that_fail_to_end(peer: WirePeer) -> None:
-    """Half answered, with a code that nobody knows, when the connection is lost: reads and adds end all the same."""
+    """If the connection is lost after responses with an unknown code, reads and adds end all the same."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         one, two, owner = await both_reads(client, bookie, peer)
@@ -67,7 +67,7 @@ def test_reads_that_fail_to_end(peer: WirePeer) -> None:
 
 
 def test_reads_that_fail_to_time_out(peer: WirePeer) -> None:
-    """The same when their time is up: the connection makes no sense, and ends."""
+    """If such reads time out, the connection ends as invalid, and everything on it ends."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         one, two, owner = await both_reads(client, bookie, peer)
@@ -81,7 +81,7 @@ def test_reads_that_fail_to_time_out(peer: WirePeer) -> None:
 
 
 def test_a_lane_whose_owner_fails(peer: WirePeer) -> None:
-    """The other lanes are told."""
+    """An owner that raises does not keep the other lanes from being told of the end."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owners = [BadOwner(), Owner(), BadOwner(), Owner()]
@@ -97,7 +97,7 @@ def test_a_lane_whose_owner_fails(peer: WirePeer) -> None:
 
 
 def test_a_lane_whose_owner_fails_when_its_time_is_up(peer: WirePeer) -> None:
-    """The other lanes are told, and times go on being looked at."""
+    """An owner that raises at a timeout does not stop the other lanes or later timeouts."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owners = [BadOwner(), Owner()]
@@ -114,7 +114,9 @@ def test_a_lane_whose_owner_fails_when_its_time_is_up(peer: WirePeer) -> None:
 
 
 def test_who_waits_for_a_name(peer: WirePeer) -> None:
-    """In V2 a request waits for an earlier one of its name; without a time limit too it ends with the connection."""
+    """In V2 a request that waits for an earlier one with the same key ends with the connection, even without a
+    timeout.
+    """
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
@@ -122,7 +124,7 @@ def test_who_waits_for_a_name(peer: WirePeer) -> None:
         first = started(client.read_many(bookie, 7, ids(1, 2)))
         for _ in range(3):
             await there(peer.request)
-        first.cancel()  # its names stay taken
+        first.cancel()  # its keys stay in use
         add = started(client.add(bookie, 7, 5, sealed(7, 5, b"x"), KEY))
         reads: list[Any] = [started(client.read(bookie, 7, 1)), started(client.read_many(bookie, 7, ids(2, 3)))]
         other = started(client.read(bookie, 7, 9))
@@ -136,7 +138,7 @@ def test_who_waits_for_a_name(peer: WirePeer) -> None:
 
 
 def test_a_connection_that_fails_as_nobody_foresaw(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for it ends with that error; the next request makes another connection."""
+    """An unexpected error while connecting fails the waiting requests; the next request connects again."""
     connect = Connector.connect
 
     async def fail_once(self: Connector, link: Link[Any], host: str, port: int) -> None:

@@ -1,4 +1,4 @@
-"""Quarantine: what counts, when it is judged, how long it lasts."""
+"""Quarantine: what counts as a failure, when it is judged, and how long a quarantine lasts."""
 
 import asyncio
 from pathlib import Path
@@ -36,7 +36,7 @@ ON: dict[str, Any] = {
 
 
 class Clock:
-    """Time that the test moves."""
+    """A clock that the test moves."""
 
     now = 0.0
 
@@ -45,7 +45,7 @@ class Clock:
 
 
 def test_too_many_failures_in_one_interval() -> None:
-    """At the end of the interval whoever reached the threshold is out, for the quarantine's time."""
+    """At the end of an interval, bookies that reached the threshold are quarantined for the configured time."""
     clock = Clock()
     health = Health(ClientConfig(**ON), Random(1), clock)
     for code in (ReadError.code, RequestTimeout.code, ReadError.code):
@@ -62,7 +62,7 @@ def test_too_many_failures_in_one_interval() -> None:
 
 
 def test_what_does_not_count() -> None:
-    """Absence, fences and read-only bookies are no failures; lost connections are, where so configured."""
+    """Missing entries, fences and read-only bookies are no failures; lost connections are, if so configured."""
     clock = Clock()
     counting = Health(ClientConfig(**ON, health_counts_connect_errors=True), Random(1), clock)
     not_counting = Health(ClientConfig(**ON), Random(1), clock)
@@ -81,7 +81,7 @@ def test_what_does_not_count() -> None:
 
 
 def test_the_ratio() -> None:
-    """Of 1,000 bookies that fail, about the configured part is quarantined."""
+    """Of 1,000 bookies that fail, about the configured share is quarantined."""
     clock = Clock()
     health = Health(ClientConfig(**ON, quarantine_ratio=0.3), Random(7), clock)
     for bookie in range(1000):
@@ -91,7 +91,7 @@ def test_the_ratio() -> None:
 
 
 def test_the_client_counts() -> None:
-    """A bookie that nobody is at, asked often enough."""
+    """The client counts failed requests to an address without a bookie."""
 
     async def main() -> None:
         config = ClientConfig(
@@ -114,7 +114,9 @@ def test_the_client_counts() -> None:
 
 
 def test_the_cluster_may_want_no_quarantine() -> None:
-    """Asked when somebody is faulty. No: whoever is out is released. No answer: all stays as it is."""
+    """The cluster is asked before a quarantine. If it refuses, all bookies are released; without an answer nothing
+    changes.
+    """
 
     async def main() -> None:
         clock = Clock()
@@ -145,7 +147,7 @@ def test_the_cluster_may_want_no_quarantine() -> None:
 
 
 def test_placement_without_the_quarantined() -> None:
-    """They are left out while there are enough others, and taken when there are not."""
+    """Quarantined bookies are avoided while there are enough others, and used when there are not."""
     placement = DefaultPlacement(ClientConfig(), Random(1))
     out: set[str] = set()
     choice = WithoutQuarantined(placement, lambda: frozenset(out))
@@ -161,7 +163,7 @@ def test_placement_without_the_quarantined() -> None:
 
 
 def test_one_bookies_batches(tmp_path: Path) -> None:
-    """`batch_read_entries` reads what one bookie stores; what cannot be meant is refused before it is sent."""
+    """`batch_read_entries` reads what one bookie stores; invalid arguments are refused before anything is sent."""
     with local_bookie(tmp_path) as bookie, Channel.connect(*bookie.address) as channel:
         address = "{}:{}".format(*bookie.address)
         for entry in range(5):

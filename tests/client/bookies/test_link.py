@@ -1,4 +1,4 @@
-"""One connection against a scripted bookie: answers late, twice, torn, too long, or none at all."""
+"""One connection to a scripted bookie: responses that are late, doubled, torn, too long, or missing."""
 
 import asyncio
 import gc
@@ -60,22 +60,22 @@ def play(
 
 
 async def there(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
-    """The peer's move, while the loop runs."""
+    """Run the peer's step while the event loop runs."""
     return await asyncio.to_thread(call, *arguments, **options)
 
 
 def started(call: Awaitable[T]) -> asyncio.Future[T]:
-    """A request that is under way."""
+    """Start a request."""
     return asyncio.ensure_future(call)
 
 
 def entry_of(add: v2.Request) -> int:
-    """The id in an add."""
+    """Return the entry id in an add."""
     return int.from_bytes((add.body or b"")[8:16], "big")
 
 
 def test_answers_in_any_order_and_twice(peer: WirePeer) -> None:
-    """BR11: batches are matched by their number, adds by their name; what nobody waits for is dropped."""
+    """BR11: batches are matched by request id, adds by entry; responses that belong to no request are dropped."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         one = started(client.batch_read(bookie, 7, 0, 10, 1000))
@@ -97,7 +97,7 @@ def test_answers_in_any_order_and_twice(peer: WirePeer) -> None:
 
 
 def test_v3_answers_in_any_order_and_twice(v3_peer: V3Peer) -> None:
-    """BR11: a transaction is answered once."""
+    """BR11: a transaction is answered once; further responses to it are dropped."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         reads = [started(client.read(bookie, 7, entry)) for entry in (1, 1, 2)]
@@ -116,12 +116,12 @@ def test_v3_answers_in_any_order_and_twice(v3_peer: V3Peer) -> None:
 
 
 def test_a_late_answer_keeps_its_name(peer: WirePeer) -> None:
-    """BR11: in V2 a second request of a name goes out when the first is answered, however late."""
+    """BR11: in V2 a second request with the same key is sent after the first is answered, however late."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         with pytest.raises(RequestTimeout, match="read of ledger 7, entry 0"):
             await client.read(bookie, 7, 0)
-        client.config = replace(client.config, read_timeout_s=60)  # what comes now is answered, on a slow machine too
+        client.config = replace(client.config, read_timeout_s=60)  # later requests are answered
         await there(peer.request)
         again = started(client.read(bookie, 7, 0))
         other = started(client.read(bookie, 7, 1))
@@ -136,7 +136,7 @@ def test_a_late_answer_keeps_its_name(peer: WirePeer) -> None:
 
 
 def test_a_name_that_is_never_answered(peer: WirePeer) -> None:
-    """The second request of it times out unsent; so does a lane that would need it."""
+    """A second request with the same key times out without being sent, and so does a lane that would need the key."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         adds = [started(client.add(bookie, 7, 5, sealed(7, 5, b"x"), KEY)) for _ in range(2)]
@@ -157,7 +157,7 @@ def test_a_name_that_is_never_answered(peer: WirePeer) -> None:
 
 
 def test_lanes_one_after_the_other(peer: WirePeer) -> None:
-    """The second lane's add of a name waits for the answer to the first lane's, which was closed meanwhile."""
+    """A second lane's add waits for the response to the same entry of the first lane, which was closed meanwhile."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         first, second = Owner(), Owner()
@@ -181,7 +181,7 @@ def test_lanes_one_after_the_other(peer: WirePeer) -> None:
 
 @pytest.mark.parametrize("kind", [WirePeer, V3Peer])
 def test_the_bookie_hangs_up_in_mid_answer(kind: type[WirePeer]) -> None:
-    """BR10: 300 connections end within a batch answer; each request fails once, the next connects, nothing is left."""
+    """BR10: after 300 connections ended within a batch response, each request failed once and no resource is leaked."""
     times = 300
 
     def serve(peer: WirePeer, *, whole: bool) -> None:
@@ -211,7 +211,7 @@ def test_the_bookie_hangs_up_in_mid_answer(kind: type[WirePeer]) -> None:
 
 
 async def hangs_up_on_batches(peer: WirePeer, client: BookieClient, bookie: str) -> None:
-    """As a bookie without them does at the first."""
+    """Close the connection at the first batch read, like a bookie that does not support them."""
     batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
     await there(peer.request)
     await there(peer.hang_up)
@@ -221,7 +221,7 @@ async def hangs_up_on_batches(peer: WirePeer, client: BookieClient, bookie: str)
 
 
 def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
-    """BR6: it closes the connection at the first batch read: none is tried for a while, on this bookie alone."""
+    """BR6: after a bookie closed the connection at a batch read, none is tried for a while, at this bookie only."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         assert client.batches(bookie)
@@ -234,7 +234,7 @@ def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
 
 
 def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BR6: that it refused batches is believed for BATCHES_REFUSED_S, not longer; then it is asked again."""
+    """BR6: after BATCHES_REFUSED_S a bookie that refused batch reads is sent one again."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         loop = asyncio.get_running_loop()
@@ -257,7 +257,7 @@ def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.Mon
 
 
 def test_an_old_bookie_and_writers(peer: WirePeer) -> None:
-    """BR6: what it closes at the first batch read carries no adds: they have another connection, and go on."""
+    """BR6: the connection of the first batch read carries no adds, so writers are not affected when it is closed."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
@@ -274,7 +274,7 @@ def test_an_old_bookie_and_writers(peer: WirePeer) -> None:
 
 
 def test_writers_and_a_bookie_with_batches(peer: WirePeer) -> None:
-    """Once it served one they come on the writers' connection, and the one of the first is closed."""
+    """After the first batch read succeeded, the writers' connection is used, and that of the first one is closed."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         client.adds(bookie, 7, KEY, Owner()).send(*records(7, [0]))
@@ -294,7 +294,7 @@ def test_writers_and_a_bookie_with_batches(peer: WirePeer) -> None:
 
 
 def test_a_bookie_that_served_batches_once(peer: WirePeer) -> None:
-    """BR6: its connection may be lost for any reason; it goes on being asked for batches."""
+    """BR6: a bookie that has served a batch read is sent more of them even after its connection was lost."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
@@ -311,7 +311,7 @@ def test_a_bookie_that_served_batches_once(peer: WirePeer) -> None:
 
 
 def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
-    """BR6: without the extension nothing is sent; a refusal ends it for good."""
+    """BR6: without the extension no batch read is sent, and a refusal removes the extension."""
 
     async def plain(client: BookieClient, bookie: str) -> None:
         with pytest.raises(IllegalOperation, match="does not support batch reads"):
@@ -330,7 +330,9 @@ def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
 
 
 def test_an_entry_above_our_frames(peer: WirePeer) -> None:
-    """BR13: its reader is told the limit, and the connection goes on; an add's answer cannot be so long."""
+    """BR13: a reader of an entry above the frame limit is told the limit, and the connection stays; adds are
+    unaffected.
+    """
 
     async def work(client: BookieClient, bookie: str) -> None:
         long, short = started(client.read(bookie, 7, 0)), started(client.read(bookie, 7, 1))
@@ -351,7 +353,7 @@ def test_an_entry_above_our_frames(peer: WirePeer) -> None:
 
 
 def test_an_entry_above_our_frames_in_v3(v3_peer: V3Peer) -> None:
-    """BR13: the same."""
+    """BR13: the same holds in V3."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         long, short = started(client.read(bookie, 7, 0)), started(client.read(bookie, 7, 1))
@@ -366,7 +368,7 @@ def test_an_entry_above_our_frames_in_v3(v3_peer: V3Peer) -> None:
 
 
 def test_nonsense(peer: WirePeer) -> None:
-    """A peer of another protocol, or a code that nobody knows: the connection is given up, and says why."""
+    """A peer of another protocol, or an unknown code, ends the connection with an error that says why."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         read = started(client.read(bookie, 7, 0))
@@ -390,7 +392,7 @@ def test_nonsense(peer: WirePeer) -> None:
 
 
 def test_malformed_batches(peer: WirePeer) -> None:
-    """BR7: no entries, or half of one: a read error each, and the connection goes on."""
+    """BR7: a batch without entries, or with half of one, is a read error, and the connection stays."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         for body in (b"", b"\0\0\0\x09half"):
@@ -409,7 +411,7 @@ def test_malformed_batches(peer: WirePeer) -> None:
 
 
 async def until_full(lane: Lane) -> int:
-    """Send entries of ledger 7, from 0 on; how many it took until it said that it is full."""
+    """Send entries of ledger 7 until the lane is full, and return how many it accepted."""
     sent = 0
     while not lane.full:
         lane.send(*records(7, range(sent, sent + 10), size=50_000))
@@ -419,7 +421,7 @@ async def until_full(lane: Lane) -> int:
 
 
 def test_a_lane_that_is_full(peer: WirePeer) -> None:
-    """A bookie that takes nothing: the lane says so while bytes pile up, and tells when they have gone."""
+    """If a bookie reads nothing, its lane becomes full, and tells when it no longer is."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
@@ -440,7 +442,7 @@ def test_a_lane_that_is_full(peer: WirePeer) -> None:
 
 
 def test_a_batch_read_that_would_rather_fail_than_wait(v3_peer: V3Peer) -> None:
-    """`allow_fast_fail`: refused at once while much waits for the bookie to take it, and unsent; others wait."""
+    """With `allow_fast_fail` a batch read is refused at once while much output is queued; others wait."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
@@ -466,7 +468,7 @@ def test_a_batch_read_that_would_rather_fail_than_wait(v3_peer: V3Peer) -> None:
 
 
 def test_a_caller_that_gives_up(peer: WirePeer) -> None:
-    """A cancelled read's answer is dropped, and its name is free again afterwards."""
+    """The response to a cancelled read is dropped, and its key is free afterwards."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         read = started(client.read(bookie, 7, 0))

@@ -1,4 +1,4 @@
-"""Single reads asked many at a time, against a scripted bookie: some answers, none, late ones, one that is too long."""
+"""Groups of single reads, against a scripted bookie: some responses, none, late ones, and one that is too long."""
 
 from typing import Any
 
@@ -17,22 +17,24 @@ from tests.reference import wire_v2 as v2
 
 
 def ids(*entries: int) -> Any:
-    """Entry ids as an array."""
+    """Return entry ids as an array."""
     return np.array(entries, dtype=np.int64)
 
 
 async def requests(peer: WirePeer, count: int) -> list[v2.Request]:
-    """What the bookie was asked."""
+    """Return the requests that the bookie received."""
     return [await there(peer.request) for _ in range(count)]
 
 
 def read(entry: int, *, code: int = 0) -> v2.Response:
-    """An answer in V2."""
+    """Return a V2 response to a read."""
     return v2.Response(v2.READ, code, 7, entry, body=b"" if code else sealed(7, entry, b"x"))
 
 
 def test_some_answers_then_the_end(peer: WirePeer) -> None:
-    """BR10: what was answered counts, also errors; the rest fails with the connection, all of it when nothing came."""
+    """BR10: responses and errors that arrived count; the rest fails with the connection, or all of it if none
+    arrived.
+    """
 
     async def work(client: BookieClient, bookie: str) -> None:
         some = started(client.read_many(bookie, 7, ids(1, 2, 5)))
@@ -58,7 +60,7 @@ def test_some_answers_then_the_end(peer: WirePeer) -> None:
 
 
 def test_late_answers_keep_their_names(peer: WirePeer) -> None:
-    """BR11: in V2 reads wait for the names of earlier ones, of either kind, that timed out or were given up."""
+    """BR11: in V2 reads wait for earlier reads of the same entries that timed out or were cancelled."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         with pytest.raises(RequestTimeout, match=r"entries 1 to 2: .*no answer in time"):
@@ -83,7 +85,7 @@ def test_late_answers_keep_their_names(peer: WirePeer) -> None:
 
 
 def test_an_answer_above_the_frame(peer: WirePeer) -> None:
-    """BR13: it costs the entry, not the connection."""
+    """BR13: a response above the frame limit fails its entry, not the connection."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         many = started(client.read_many(bookie, 7, ids(1, 2, 3)))
@@ -99,7 +101,7 @@ def test_an_answer_above_the_frame(peer: WirePeer) -> None:
 
 
 def test_v3(v3_peer: V3Peer) -> None:
-    """Answers by transaction, with the LAC; an answer without the entry is none."""
+    """V3 responses are matched by transaction and carry the LAC; a response without the entry counts as missing."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         twice = [started(client.read_many(bookie, 7, ids(1, 2))) for _ in range(2)]

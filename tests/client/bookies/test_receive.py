@@ -1,4 +1,4 @@
-"""The memory that answers arrive in: what was lent is not written to while somebody looks at it, and is used again."""
+"""The memory that responses arrive in: it is not overwritten while views of it exist, and is reused afterwards."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ PART = SLAB_BYTES // PER_SLAB - 4096
 
 
 def batch(number: int, size: int = PART) -> bytes:
-    """An answer that fills about a fifth of a slab."""
+    """Return a response that fills about a fifth of a slab."""
     body = bytes([number % 251]) * size
     return model.encode_response(model.Response(model.BATCH_READ, 0, 7, 0, number, entries.pack([body])))
 
 
 def feed(buffer: ReceiveBuffer, data: bytes) -> list[memoryview]:
-    """Hand bytes over as a socket would; the bodies of the answers that are whole then, lent."""
+    """Pass bytes as a socket would, and return the bodies of the complete responses, whose memory is lent."""
     bodies = []
     view = memoryview(data)
     while view:
@@ -42,7 +42,7 @@ def feed(buffer: ReceiveBuffer, data: bytes) -> list[memoryview]:
 
 @pytest.mark.parametrize("held", [0, 1, 3, 100])
 def test_what_is_held_stays(held: int) -> None:
-    """The last batches are held, more or fewer than the slabs that are kept: each keeps its bytes."""
+    """Batches that are kept, more or fewer than the slabs that are kept, retain their bytes."""
     buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     kept: list[tuple[int, memoryview]] = []
     for number in range(60):
@@ -55,7 +55,7 @@ def test_what_is_held_stays(held: int) -> None:
 
 @pytest.mark.parametrize("size", [PART, SLAB_BYTES + 5, 2 * SLAB_BYTES])
 def test_memory_comes_back(size: int) -> None:
-    """BR10: a reader that drops its batches is served from the same few slabs for ever, however large they are."""
+    """BR10: a reader that drops its batches is served from the same few slabs, however large the batches are."""
     buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     slabs = set()
     for number in range(200):
@@ -65,7 +65,7 @@ def test_memory_comes_back(size: int) -> None:
 
 
 def test_a_table_that_is_too_small_for_one_slab() -> None:
-    """More answers than the table has rows are cut in several tables, in order."""
+    """More responses than the table has rows are returned in several tables, in order."""
     buffer = ReceiveBuffer(5 << 20, framing_v2.cut)
     answer = model.encode_response(model.Response(model.READ, 0, 7, 0, body=E0))
     assert len(feed(buffer, answer * 20_000)) == 20_000

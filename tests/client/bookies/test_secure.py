@@ -33,7 +33,7 @@ BOTH = pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for the bookie and its clients."""
+    """The authority of the certificates of the bookie and its clients."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
@@ -62,7 +62,7 @@ def with_client(
 def test_certificates_are_read_once_beside_the_loop(
     tmp_path: Path, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A context serves all connections until one of its files changes."""
+    """One SSL context serves all connections until one of its files changes, and is made off the event loop."""
     made: list[int] = []
     real = Tls.context
 
@@ -93,7 +93,7 @@ def test_certificates_are_read_once_beside_the_loop(
 @BOTH
 @pytest.mark.leaks("asyncio looks `localhost` up in a thread that it keeps")
 def test_large_batches(tmp_path: Path, ca: Authority, *, v2: bool) -> None:
-    """BR14, B21: 20 MB in and out through TLS, in batches of 5 MB, on one connection; every digest is checked."""
+    """BR14, B21: 20 MB go in and out through TLS, in batches of 5 MB on one connection; every digest is verified."""
     seeded_random = random.Random(1)
     payloads = [seeded_random.randbytes(seeded_random.randrange(20_000)) for _ in range(2000)]
     packed = [entries.pack([sealed(7, entry, payload)]) for entry, payload in enumerate(payloads)]
@@ -126,7 +126,7 @@ def test_large_batches(tmp_path: Path, ca: Authority, *, v2: bool) -> None:
 
 
 def refused(bookie: LocalBookie, connector: Connector, *, host: str = "localhost", v2: bool = True) -> BookKeeperError:
-    """What a read and a lane end with, both with the same class."""
+    """Return the error of a read and of a lane, which must have the same class."""
     found: list[BookKeeperError] = []
 
     async def work(client: BookieClient) -> None:
@@ -144,7 +144,9 @@ def refused(bookie: LocalBookie, connector: Connector, *, host: str = "localhost
 
 @pytest.mark.leaks("asyncio looks `localhost` up in a thread that it keeps")
 def test_who_is_not_trusted(tmp_path: Path, ca: Authority) -> None:
-    """S3: another name, another authority, no certificate, no TLS there, files that are none: nothing goes in clear."""
+    """S3: a wrong name, authority or file, or a missing certificate or TLS, raises an error, and nothing is sent in
+    clear.
+    """
     party, client = ca.issue("bookie", hosts=["localhost"]), ca.issue("client")
     other = Authority(tmp_path / "other", "another authority")
 
@@ -157,7 +159,7 @@ def test_who_is_not_trusted(tmp_path: Path, ca: Authority) -> None:
         assert isinstance(error, SecurityError)
         assert "certificate was rejected" in str(error)
         assert isinstance(refused(bookie, tls(trust_store=other.certificate)), SecurityError)
-        # with TLSv1.3 the client has finished before the bookie looks at its certificate
+        # with TLSv1.3 the client finishes the handshake before the bookie checks its certificate
         assert isinstance(refused(bookie, tls(certificate=None)), SecurityError | BookieUnavailable)
         assert isinstance(refused(bookie, tls(trust_store=tmp_path / "nowhere")), ConfigurationError)
     with local_bookie(tmp_path / "two") as plain:
@@ -168,7 +170,7 @@ def test_who_is_not_trusted(tmp_path: Path, ca: Authority) -> None:
 
 @BOTH
 def test_authentication(tmp_path: Path, *, v2: bool) -> None:
-    """The token goes first; without, or with another, nothing is served; requests made meanwhile wait."""
+    """The token is sent first; without the right one nothing is served; requests made meanwhile wait."""
     token = tmp_path / "token"
     token.write_text("correct horse battery staple\n")
 

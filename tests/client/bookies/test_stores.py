@@ -1,4 +1,4 @@
-"""The metadata store without blocking: the contract's calls, watches that arrive on the loop, and its end."""
+"""The metadata store without blocking: the calls of its interface, watches on the event loop, and its end."""
 
 import asyncio
 import subprocess
@@ -44,7 +44,7 @@ def with_store(directory: Path, work: Callable[[MetadataStore], Coroutine[Any, A
 
 
 def test_ledgers(tmp_path: Path) -> None:
-    """Created, read, changed by version, listed, deleted."""
+    """Ledgers are created, read, changed by version, listed and deleted."""
 
     async def work(store: MetadataStore) -> None:
         ledger = await store.new_id()
@@ -63,7 +63,7 @@ def test_ledgers(tmp_path: Path) -> None:
 
 
 def test_watches(tmp_path: Path) -> None:
-    """A ledger and the bookies are followed on the loop; after `close` nothing arrives."""
+    """Watches of a ledger and of the bookies are reported on the event loop; after `close` no event arrives."""
 
     async def work(store: MetadataStore) -> None:
         told: asyncio.Queue[Any] = asyncio.Queue()
@@ -90,7 +90,7 @@ def test_watches(tmp_path: Path) -> None:
 
 
 def test_no_cluster_and_no_more(tmp_path: Path) -> None:
-    """A store without a cluster's layout, and one that was closed."""
+    """A store without a cluster and a closed store raise errors."""
 
     async def work(store: MetadataStore) -> None:
         await store.close()
@@ -112,7 +112,7 @@ atexit.register(lambda: print("closed", loop.run_until_complete(store.close())))
 
 
 def test_a_store_closes_while_the_interpreter_ends(tmp_path: Path) -> None:
-    """In `atexit` no pool takes work any more; the driver is stopped all the same."""
+    """In `atexit`, when pools accept no more work, the driver is stopped all the same."""
     driver = open_driver(f"lmdb://{tmp_path}")
     driver.start()
     driver.cluster.initialize()

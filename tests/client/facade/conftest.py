@@ -1,4 +1,4 @@
-"""Three bookies that stand for all tests of a module, and their metadata service."""
+"""Three bookies that run for all tests of a module, and their metadata service."""
 
 from collections.abc import Iterator
 
@@ -16,5 +16,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BookiePro
 
 @pytest.fixture(scope="module")
 def uri(cluster: list[BookieProcess]) -> str:
-    """The metadata service URI that others than the first bookie use."""
+    """The metadata service URI for all but the first bookie."""
     return metadata_of(cluster)

@@ -1,4 +1,4 @@
-"""Ledgers through the asyncio client, on three bookies of ours, in both protocols."""
+"""Ledgers through the asyncio client, on three of our bookies, in both protocols."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -16,7 +16,7 @@ PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(500)]
 
 @PROTOCOLS
 def test_what_is_written_is_read(uri: str, v2: bool) -> None:
-    """By one read, by batches, by a range; in order, with metadata that tell the end."""
+    """What is written is read by a read, by batch reads and by a range, in order; the metadata have the end."""
 
     async def story() -> None:
         async with BookKeeper(uri, useV2WireProtocol=v2) as bk:
@@ -45,7 +45,7 @@ def test_what_is_written_is_read(uri: str, v2: bool) -> None:
 
 @PROTOCOLS
 def test_recovery_closes_what_a_writer_left(uri: str, v2: bool) -> None:
-    """Whoever opens the ledger gets all that was acknowledged; the writer hears it at its next add, once."""
+    """Opening a ledger recovers all acknowledged entries; its writer fails at the next add, once."""
 
     async def story() -> None:
         async with BookKeeper(uri, useV2WireProtocol=v2) as bk:
@@ -71,7 +71,7 @@ def test_recovery_closes_what_a_writer_left(uri: str, v2: bool) -> None:
 
 
 def test_ledgers_are_listed_and_deleted(uri: str) -> None:
-    """What was deleted cannot be opened; deleting twice does nothing."""
+    """A deleted ledger cannot be opened; deleting it again does nothing."""
 
     async def story() -> None:
         async with BookKeeper(uri) as bk:
@@ -95,7 +95,7 @@ def test_ledgers_are_listed_and_deleted(uri: str) -> None:
 
 
 def test_a_writer_that_chooses_ids(uri: str) -> None:
-    """They may come in any order, once; what is acknowledged is told in the order of the ids."""
+    """Chosen ids may be added in any order, each once; acknowledgements come in the order of the ids."""
 
     async def story() -> None:
         async with BookKeeper(uri) as bk, bk.create_ledger_advanced(1 << 40, password=b"") as writer:
@@ -112,7 +112,7 @@ def test_a_writer_that_chooses_ids(uri: str) -> None:
 
 
 def test_deferred_sync(uri: str) -> None:
-    """The LAC rises with `force` only."""
+    """With deferred sync the LAC rises with `force` only."""
 
     async def story() -> None:
         async with BookKeeper(uri) as bk:
@@ -129,13 +129,13 @@ def test_deferred_sync(uri: str) -> None:
 
 
 async def acknowledged(add: Awaitable[int]) -> int:
-    """What an add ends with, as a coroutine."""
+    """Await an add."""
     return await add
 
 
 @PROTOCOLS
 def test_closing_the_client_ends_everything(uri: str, v2: bool) -> None:
-    """Reads that wait, followers, adds: each ends with ClientClosed, once; so does whatever comes later."""
+    """Waiting reads, followers and adds each end with ClientClosed, once, and so does everything later."""
 
     async def story() -> None:
         bk = BookKeeper(uri, useV2WireProtocol=v2)

@@ -1,4 +1,4 @@
-"""What a user can get wrong: the matching exception, exactly once, naming what it is about; sync and asyncio alike."""
+"""A user's mistakes raise the right exception exactly once, with a text that names the subject, in both clients."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -31,18 +31,18 @@ ENTRIES = 5
 
 
 class Both(NamedTuple):
-    """A client of each kind, and the loop of the second."""
+    """A client of each kind, and the event loop of the second."""
 
     sync: BookKeeper
     runner: asyncio.Runner
     aio: aio.BookKeeper
     ledger: int
-    """Closed, with that many entries and the password "right"."""
+    """The ledger is closed, with this many entries and the password "right"."""
 
 
 @pytest.fixture(scope="module")
 def both(uri: str) -> Iterator[Both]:
-    """Clients, and a ledger to get wrong."""
+    """Both clients, and a ledger to make mistakes with."""
     with BookKeeper(uri) as sync, asyncio.Runner() as runner:
         with sync.create_ledger(write_quorum_size=3, password=b"right") as ledger:
             for _ in range(ENTRIES):
@@ -54,7 +54,7 @@ def both(uri: str) -> Iterator[Both]:
 
 
 class Case(NamedTuple):
-    """`call` on what `given` makes: both are handed the client or handle, and may return something to wait for."""
+    """`call` is made with what `given` returns; both get the client or handle, and may return something to await."""
 
     name: str
     error: type[BookKeeperError]
@@ -100,12 +100,12 @@ WRITING = [
 
 
 async def awaited(value: Any) -> Any:
-    """What a call of the asyncio client comes to."""
+    """Await the result of a call of the asyncio client."""
     return await value if hasattr(value, "__await__") else value
 
 
 def check(case: Case, ledger: int, sync: Callable[[], Any], on_asyncio: Callable[[], Any]) -> None:
-    """Both raise it."""
+    """Check that both clients raise the error."""
     says = case.says.replace("{ledger}", str(ledger))
     for call in (sync, on_asyncio):
         with pytest.raises(case.error, match=says) as raised:
@@ -115,20 +115,20 @@ def check(case: Case, ledger: int, sync: Callable[[], Any], on_asyncio: Callable
 
 
 def of(case: Case) -> str:
-    """A parameter's id."""
+    """Return the id of a parameter."""
     return case.name
 
 
 @pytest.mark.parametrize("case", CLIENT, ids=of)
 def test_calls_of_the_client(both: Both, case: Case) -> None:
-    """What is told before any bookie is asked."""
+    """Mistakes in calls of the client are found before any bookie is asked."""
     on_asyncio = lambda: both.runner.run(awaited(case.call((both.aio, both.ledger))))  # noqa: E731
     check(case, both.ledger, lambda: case.call((both.sync, both.ledger)), on_asyncio)
 
 
 @pytest.mark.parametrize("case", READING, ids=of)
 def test_calls_of_a_reader(both: Both, case: Case) -> None:
-    """Arguments outside their range, and entries that are not there."""
+    """Arguments outside their range and missing entries raise errors."""
     with both.sync.open_ledger(both.ledger, password=b"right") as reader:
 
         async def on_asyncio() -> None:
@@ -144,7 +144,7 @@ def test_calls_of_a_reader(both: Both, case: Case) -> None:
 
 @pytest.mark.parametrize("case", WRITING, ids=of)
 def test_calls_of_a_writer(both: Both, case: Case) -> None:
-    """The ledger goes on after them."""
+    """After a mistake the ledger can still be written."""
     with both.sync.create_ledger() as writer:
         writer.append(b"first")
 
@@ -166,7 +166,7 @@ def test_calls_of_a_writer(both: Both, case: Case) -> None:
 
 
 def test_zero_counts_and_sizes_are_no_limits(both: Both) -> None:
-    """BR2: the same with batches and without."""
+    """BR2: a count or size of 0 means no limit, with and without batch reads."""
     for kwargs in ({}, {"max_count": 0}, {"max_size": 0}, {"max_size": -1}, {"max_count": 0, "max_size": 0}):
         with both.sync.open_ledger(both.ledger, password=b"right") as reader:
             assert len(reader.batch_read(0, **kwargs)) == ENTRIES
@@ -174,7 +174,7 @@ def test_zero_counts_and_sizes_are_no_limits(both: Both) -> None:
 
 
 def test_a_ledger_deleted_under_the_writer(both: Both) -> None:
-    """Its adds go on, its bookies know it still; its close tells that the ledger is gone."""
+    """Adds to a deleted ledger still succeed, since its bookies know it; the close reports that it does not exist."""
     writer = both.sync.create_ledger()
     writer.append(b"x")
     both.sync.delete_ledger(writer.id)
@@ -183,7 +183,7 @@ def test_a_ledger_deleted_under_the_writer(both: Both) -> None:
 
 
 def test_a_ledger_fenced_under_the_writer(both: Both) -> None:
-    """Every add that is under way ends, the first with the fence; what comes later finds the ledger closed."""
+    """All outstanding adds end, the first one with the fence; later ones find the ledger closed."""
     writer = both.sync.create_ledger(write_quorum_size=3)
     writer.append(b"x")
     with both.sync.open_ledger(writer.id):
@@ -196,7 +196,7 @@ def test_a_ledger_fenced_under_the_writer(both: Both) -> None:
 
 
 def test_a_digest_that_is_not_the_ledgers(uri: str, both: Both) -> None:
-    """Where types are not detected, the wrong one is refused before any bookie is asked."""
+    """Without autodetection, the wrong digest type is refused before any bookie is asked."""
     with (
         BookKeeper(uri, enableDigestTypeAutodetection=False) as bk,
         pytest.raises(DigestMismatch, match=f"ledger {both.ledger} has CRC32 digests, not CRC32C"),
@@ -212,14 +212,14 @@ def test_a_digest_that_is_not_the_ledgers(uri: str, both: Both) -> None:
     ],
 )
 def test_settings(uri: str, error: type[BookKeeperError], says: str, config: dict[str, Any]) -> None:
-    """Refused where the client is made, before anything is started."""
+    """Wrong settings are refused when the client is created."""
     for kind in (BookKeeper, aio.BookKeeper):
         with pytest.raises(error, match=says):
             kind(uri, **config)
 
 
 def test_metadata_out_of_reach() -> None:
-    """Each start tells it, within the session's timeout, and leaves nothing behind."""
+    """Each start raises within the session timeout if the metadata store is unreachable, and leaks nothing."""
     nobody = "grpc://127.0.0.1:1"
     with pytest.raises(MetadataStoreError):
         BookKeeper(nobody, zkTimeout=300).start()
@@ -232,7 +232,7 @@ def test_metadata_out_of_reach() -> None:
 
 
 def test_no_bookies_at_all(tmp_path: Path) -> None:
-    """A cluster without bookies is one to connect to; a ledger's maker is told how many it needs and that none is."""
+    """A client connects to a cluster without bookies; creating a ledger says how many bookies it needs."""
     uri = f"lmdb://{tmp_path}/metadata"
     driver = open_driver(uri)
     driver.start()
@@ -254,7 +254,7 @@ def test_no_bookies_at_all(tmp_path: Path) -> None:
 
 
 def test_a_client_that_was_not_started(uri: str) -> None:
-    """It says so."""
+    """A call before `start` says that the client is not started."""
     with pytest.raises(BookKeeperError, match="not started"):
         BookKeeper(uri).create_ledger()
     with pytest.raises(IllegalOperation, match="not started"):

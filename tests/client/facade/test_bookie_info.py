@@ -1,4 +1,4 @@
-"""Disk space of three real bookies, as the client polls it."""
+"""The disk space of three real bookies, as the client polls it."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tests.fixtures.bookies import BookieProcess
 
 
 def test_space_is_polled_for_who_subscribes(uri: str, cluster: list[BookieProcess]) -> None:
-    """Also where weights are off; every bookie answers, and each has its row."""
+    """A subscriber makes the client poll even without weights; every bookie answers and has its row."""
 
     async def story() -> None:
         async with aio.BookKeeper(uri) as bk:
@@ -31,7 +31,7 @@ def test_space_is_polled_for_who_subscribes(uri: str, cluster: list[BookieProces
 
 
 def test_space_is_told_to_threads(uri: str, cluster: list[BookieProcess]) -> None:
-    """The same of the client for threads: who listens is told, until it closes its subscription; others go on."""
+    """In the client for threads, a listener is called until it closes its subscription; others are not affected."""
     with BookKeeper(uri) as bk:
         infos = bk.bookie_info
         first: Queue[Mapping[str, BookieInfo]] = Queue()
@@ -59,7 +59,7 @@ def test_space_is_told_to_threads(uri: str, cluster: list[BookieProcess]) -> Non
 
 
 def test_who_listens_is_called_on_the_clients_own_thread(uri: str) -> None:
-    """It may close its subscription there, and is told nothing more; a call that waits is refused."""
+    """A listener may close its subscription; calls that wait are refused there."""
     with BookKeeper(uri) as bk:
         own: Queue[Subscription] = Queue()
         refused: Queue[str] = Queue()
@@ -82,7 +82,7 @@ def test_who_listens_is_called_on_the_clients_own_thread(uri: str) -> None:
 
 
 def test_ledgers_are_placed_by_weight_and_by_a_script(uri: str, tmp_path: Path) -> None:
-    """On real bookies, which stand in one rack: any are taken."""
+    """On real bookies in one rack any bookies are chosen."""
     script = tmp_path / "topology"
     script.write_text('#!/bin/sh\nfor host in "$@"; do echo /rack; done\n')
     script.chmod(0o700)

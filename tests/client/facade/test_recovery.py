@@ -1,4 +1,4 @@
-"""Recovery on three real bookies of which some are gone, hung, or hold nothing."""
+"""Recovery on three real bookies, some of which are down, hung, or hold nothing."""
 
 import contextlib
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 PAYLOADS = [b"entry %d" % k for k in range(10)]
 LENGTH = sum(map(len, PAYLOADS))
 PATIENT = {"readEntryTimeoutSec": 3600, "addEntryTimeoutSec": 3600}
-"""Whoever waits for a hung bookie waits longer than the test may take."""
+"""A call that waits for a hung bookie takes longer than the test may take."""
 
 
 @pytest.fixture
 def three(cluster: list[BookieProcess]) -> Iterator[list[BookieProcess]]:
-    """The first owns the metadata store, and stays; all run again behind the test."""
+    """Three bookies, the first of which owns the metadata store and stays up; all run again after the test."""
     yield cluster
     for bookie in cluster:
         if bookie.process is None:
@@ -39,7 +39,7 @@ def bk(three: list[BookieProcess]) -> Iterator[BookKeeper]:
 
 @pytest.fixture
 def driver(three: list[BookieProcess]) -> Iterator[MetadataDriver]:
-    """The metadata store by itself."""
+    """A driver of the metadata store."""
     driver = open_driver(f"grpc://{three[0].admin}")
     driver.start()
     yield driver
@@ -47,7 +47,7 @@ def driver(three: list[BookieProcess]) -> Iterator[MetadataDriver]:
 
 
 def left_open(three: list[BookieProcess], size: int) -> int:
-    """A ledger on so many bookies, two of which acknowledged all payloads, and whose writer is gone."""
+    """Return a ledger whose writer is gone, with all payloads acknowledged by two of its bookies."""
     with BookKeeper(f"grpc://{three[0].admin}") as bk:
         writer = bk.create_ledger(ensemble_size=size, write_quorum_size=size, ack_quorum_size=2)
         for payload in PAYLOADS:
@@ -56,14 +56,14 @@ def left_open(three: list[BookieProcess], size: int) -> int:
 
 
 def holds_everything(reader: ReadHandle) -> None:
-    """All payloads, and the ledger's end behind them."""
+    """Check that the ledger has all payloads and ends after them."""
     assert (reader.last_add_confirmed, reader.length) == (len(PAYLOADS) - 1, LENGTH)
     assert [bytes(entry.data) for entry in reader.read(0, len(PAYLOADS) - 1)] == PAYLOADS
 
 
 @pytest.mark.parametrize("how", ["hung", "gone"])
 def test_one_bookie_that_does_not_answer_stops_nobody(three: list[BookieProcess], bk: BookKeeper, how: str) -> None:
-    """L10: it is neither waited for nor needed, also where no other bookie can stand in for it."""
+    """L10: recovery neither waits for a hung bookie nor needs it, even if no other bookie can replace it."""
     ledger = left_open(three, 3)
     if how == "hung":
         three[2].freeze()
@@ -78,7 +78,7 @@ def test_one_bookie_that_does_not_answer_stops_nobody(three: list[BookieProcess]
 
 
 def test_a_last_ensemble_that_holds_nothing(three: list[BookieProcess], bk: BookKeeper, driver: MetadataDriver) -> None:
-    """ST6, L6, L10: recovery does not go below its first entry, though a bookie of the earlier one is gone."""
+    """ST6, L6, L10: recovery does not go below the last ensemble's first entry, even if an earlier bookie is down."""
     ledger = left_open(three, 2)
     stored = driver.ledgers.read(ledger)
     one, other = stored.value.segments[0].bookies
@@ -94,7 +94,7 @@ def test_a_last_ensemble_that_holds_nothing(three: list[BookieProcess], bk: Book
 
 
 def test_too_few_bookies_to_tell(three: list[BookieProcess], bk: BookKeeper, driver: MetadataDriver) -> None:
-    """L9: those that are gone may hold more, so nothing is closed; later, with them, it is."""
+    """L9: nothing is closed while bookies are down that may hold more entries; with them, the ledger is closed."""
     ledger = left_open(three, 3)
     for bookie in three[1:]:
         bookie.stop()
@@ -108,7 +108,7 @@ def test_too_few_bookies_to_tell(three: list[BookieProcess], bk: BookKeeper, dri
 
 
 def test_many_recover_at_once_and_the_end_is_final(bk: BookKeeper, driver: MetadataDriver) -> None:
-    """L5, L10: ten clients close at the same end; what the writer wants later changes nothing."""
+    """L5, L10: ten clients close a ledger at the same end, which its writer cannot change later."""
     writer = bk.create_ledger(write_quorum_size=3)
     for payload in PAYLOADS:
         writer.append(payload)

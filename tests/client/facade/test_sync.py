@@ -1,4 +1,4 @@
-"""Ledgers through the client for threads, on three bookies of ours."""
+"""Ledgers through the client for threads, on three of our bookies."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(500)]
 
 
 def test_what_is_written_is_read(uri: str) -> None:
-    """As a user would write it: appended one by one, read by a batch, a range, futures."""
+    """As a user would do it: append one by one, read by a batch, a range and futures."""
     with BookKeeper(uri) as bk:
         with bk.create_ledger(
             ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, digest_type="CRC32C", password=b"p"
@@ -58,7 +58,7 @@ def test_what_is_written_is_read(uri: str) -> None:
 
 @pytest.mark.parametrize("config", [{}, {"maxOutstandingAdds": 20}, {"throttle": 100_000}])
 def test_a_table_is_appended(uri: str, config: dict[str, Any]) -> None:
-    """`append_all` over one buffer and its offsets, from a thread and on asyncio: all of them, waiting for room."""
+    """`append_all` adds all entries of one buffer and its offsets, from a thread and on asyncio, waiting for room."""
     offsets = np.cumsum([0, *map(len, PAYLOADS)])
     with BookKeeper(uri, **config) as bk:
         with bk.create_ledger() as ledger:
@@ -80,7 +80,7 @@ def test_a_table_is_appended(uri: str, config: dict[str, Any]) -> None:
 
 
 def test_logs_by_threads(uri: str) -> None:
-    """Everything a log can do, through the client's event loop; refused once the client is closed."""
+    """All operations on a log work through the client's event loop, and are refused once the client is closed."""
     with BookKeeper(uri) as bk:
         logs = bk.logs
         seen = Seen()
@@ -103,7 +103,7 @@ def test_logs_by_threads(uri: str) -> None:
 
 
 def test_what_is_known_of_bookies(uri: str) -> None:
-    """Those that are registered have cookies, and publish where they are; of others nothing is known."""
+    """Registered bookies have cookies and publish their endpoints; nothing is known about others."""
     with BookKeeper(uri) as bk:
         assert bk.bookies() == bk.known_bookies() != frozenset()
         for bookie in bk.bookies():
@@ -115,7 +115,7 @@ def test_what_is_known_of_bookies(uri: str) -> None:
 
 
 def test_one_bookie_is_asked_by_a_thread(uri: str) -> None:
-    """`batch_read_entries` of the twin: what this bookie stores, and its refusals as they are."""
+    """`batch_read_entries` returns what one bookie stores, and raises its errors unchanged."""
     with BookKeeper(uri) as bk:
         with bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
             for payload in PAYLOADS[:20]:
@@ -134,7 +134,7 @@ def test_one_bookie_is_asked_by_a_thread(uri: str) -> None:
 
 
 def test_many_threads_append_and_each_entry_is_there_once(uri: str) -> None:
-    """Ids are given once, and each is read back with what its thread put there."""
+    """Each id is assigned once, and each entry has what its thread wrote."""
     with BookKeeper(uri) as bk, bk.create_ledger(write_quorum_size=3) as ledger:
 
         def work(worker: int) -> dict[int, bytes]:
@@ -147,7 +147,7 @@ def test_many_threads_append_and_each_entry_is_there_once(uri: str) -> None:
 
 
 def test_followed_while_it_is_written(uri: str) -> None:
-    """A reader in another thread sees every entry once, in order, and the end."""
+    """A reader on another thread sees every entry once and in order, and the end."""
     with BookKeeper(uri) as bk:
         writer = bk.create_ledger(write_quorum_size=3)
         tail = bk.open_ledger(writer.id, recovery=False)
@@ -165,7 +165,7 @@ def test_followed_while_it_is_written(uri: str) -> None:
 
 
 def test_closing_the_client_wakes_all_threads(uri: str) -> None:
-    """Each waits for something that does not come, and gets ClientClosed."""
+    """Each waiting thread gets ClientClosed."""
     bk = BookKeeper(uri)
     bk.start()
     writer = bk.create_ledger_advanced()
@@ -196,7 +196,7 @@ def test_closing_the_client_wakes_all_threads(uri: str) -> None:
 
 
 def test_a_call_that_waits_is_refused_on_the_clients_own_thread(uri: str) -> None:
-    """In a future's callback it would wait for itself."""
+    """In a future's callback a call that waits would wait for itself, so it is refused."""
     with BookKeeper(uri) as bk, bk.create_ledger() as ledger:
         told: Future[Any] = Future()
 
@@ -217,7 +217,7 @@ def test_a_call_that_waits_is_refused_on_the_clients_own_thread(uri: str) -> Non
 
 
 def test_leaving_with_an_error_closes_behind_what_was_acknowledged(uri: str) -> None:
-    """ST7: the error is the caller's, the ledger ends behind what was acknowledged, and can be read."""
+    """ST7: the caller gets its own error, and the ledger is closed after the last acknowledged entry."""
     with BookKeeper(uri) as bk:
         ledger = bk.create_ledger_advanced()
         ledger.append(0, b"kept")
@@ -231,7 +231,7 @@ def test_leaving_with_an_error_closes_behind_what_was_acknowledged(uri: str) -> 
 
 
 def test_leaving_after_a_fence_tells_the_fence(uri: str) -> None:
-    """Not that the ledger was closed by somebody else, which is a note."""
+    """The error is the fence; that the ledger could not be closed is only a note."""
     with BookKeeper(uri) as bk:
         ledger = bk.create_ledger()
         ledger.append(b"x")
@@ -242,7 +242,7 @@ def test_leaving_after_a_fence_tells_the_fence(uri: str) -> None:
 
 @pytest.mark.thorough
 def test_a_forked_child_is_refused_and_the_parent_goes_on(uri: str) -> None:
-    """The child cannot use the parent's connections, and leaving its with blocks does no harm."""
+    """A child cannot use the parent's connections, and leaving its with blocks does no harm to the parent."""
     with BookKeeper(uri) as bk, bk.create_ledger() as ledger:
         ledger.append(b"parent")
         read, write = os.pipe()
@@ -267,7 +267,7 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(uri: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("how", ["end", "sys.exit(3)", "raise SystemExit(3)"])
 def test_an_interpreter_that_ends_without_closing(uri: str, how: str) -> None:
-    """It ends, with its own code, and says nothing."""
+    """The interpreter exits with its own code and without output."""
     program = f"""
 import sys, threading
 from bookie.client import BookKeeper

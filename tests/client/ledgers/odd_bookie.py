@@ -1,4 +1,4 @@
-"""A bookie in V2 that misbehaves as a test says: an asyncio server on loopback, on the reader's own event loop."""
+"""A V2 bookie that misbehaves as a test says: an asyncio server on loopback, on the reader's own event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from tests.reference import wire_v2 as model
 
 Answer = Callable[[model.Request], bytes | None]
-"""The bytes that answer a request, also none; None: close the connection. `TORN` in front: close it behind them."""
+"""The bytes of a response, which may be empty; None closes the connection, and `TORN` before them closes it after."""
 
 
 @asynccontextmanager
 async def odd_bookie(answer: Answer) -> AsyncIterator[str]:
-    """Its id, while it serves."""
+    """Yield the bookie's id while it serves."""
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,13 +53,13 @@ TORN = b"torn answer:"
 
 
 def batch(request: model.Request, body: bytes) -> bytes:
-    """An answer to a batch read, whatever is in it."""
+    """Return a response to a batch read with any content."""
     return model.encode_response(
         model.Response(model.BATCH_READ, 0, request.ledger, request.entry, request.request_id, body)
     )
 
 
 def single(request: model.Request, stored: bytes | None) -> bytes:
-    """An answer to a read; None: it has no such entry."""
+    """Return a response to a read; None means that the entry does not exist."""
     code = 0 if stored is not None else 2
     return model.encode_response(model.Response(model.READ, code, request.ledger, request.entry, body=stored or b""))

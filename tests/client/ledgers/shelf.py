@@ -1,6 +1,6 @@
-"""Ledgers put straight onto real bookies, replica by replica, so that each holds what a test wants; and their reader.
+"""Ledgers that are stored on real bookies replica by replica, so that each holds what a test wants, and their reader.
 
-Bookies check no digests: a damaged replica is an entry that was stored with a flipped bit.
+Bookies do not verify digests: a damaged replica is an entry that was stored with a flipped bit.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ _ledgers = itertools.count(1000)
 
 
 def payload(entry: int) -> bytes:
-    """What entry `entry` of every ledger here says."""
+    """Return the payload of an entry, which is the same in every ledger here."""
     return b"entry %d " % entry + bytes(entry % 7)
 
 
 def sealed(ledger: int, entry: int, *, damaged: bool = False) -> bytes:
-    """An entry as stored. LAC: the one before; length: as if all payloads were as long as this one."""
+    """Return an entry as stored, with the LAC before it, and the length as if all payloads were equally long."""
     data = payload(entry)
     stored = DIGEST.seal(ledger, entry, data, lac=entry - 1, length=(entry + 1) * len(data))
     return stored[:-1] + bytes([stored[-1] ^ 1]) if damaged else stored
@@ -42,7 +42,7 @@ def sealed(ledger: int, entry: int, *, damaged: bool = False) -> bytes:
 def metadata(
     ensembles: Mapping[int, Sequence[str]], last: int | None, *, quorums: tuple[int, int, int] | None = None
 ) -> LedgerMetadata:
-    """Segments by their first entry; closed at `last`, open when it is None. `quorums`: E, W, A."""
+    """Return metadata with these segments, closed at `last` unless it is None. `quorums` are E, W and A."""
     size, write, ack = quorums or (len(ensembles[0]), len(ensembles[0]), len(ensembles[0]))
     return LedgerMetadata(
         ensemble_size=size,
@@ -56,7 +56,7 @@ def metadata(
 
 
 class Shelf:
-    """Bookies and the metadata store that the first of them keeps."""
+    """Bookies, and the metadata store that the first of them owns."""
 
     def __init__(self, bookies: list[BookieProcess]) -> None:
         self.bookies = bookies
@@ -77,7 +77,7 @@ class Shelf:
                 reply.result()
 
     def ledger(self, entries: Iterable[int], places: Iterable[int] = (0, 1, 2)) -> int:
-        """A new ledger with these entries on each of those bookies."""
+        """Store a new ledger with these entries on each of these bookies."""
         ledger = next(_ledgers)
         kept = list(entries)
         for place in places:
@@ -86,7 +86,7 @@ class Shelf:
 
     @contextmanager
     def paused(self, place: int) -> Iterator[None]:
-        """A bookie that answers nothing, and keeps its connections."""
+        """Pause a bookie: it answers nothing and keeps its connections."""
         pid = self.bookies[place].pid
         freeze(pid)
         try:
@@ -96,7 +96,7 @@ class Shelf:
 
     @asynccontextmanager
     async def reader(self, ledger: int, value: LedgerMetadata, **settings: Any) -> AsyncIterator[LedgerReader]:
-        """A reader with a client of its own; the metadata are not in the store."""
+        """Yield a reader with a client of its own; the metadata are not in the store."""
         config = ClientConfig.of(settings)
         store = await MetadataStore.open(open_driver(self.uri))
         try:
@@ -113,14 +113,14 @@ class Shelf:
         store: MetadataStore,
         config: ClientConfig,
     ) -> LedgerReader:
-        """Of a client and a store that are there."""
+        """Return a reader on an existing client and store."""
         placement = DefaultPlacement(config, Random(1))
         return LedgerReader(ledger, versioned, DIGEST, ClientContext(config, client, store, placement, Random(1)))
 
     def read(
         self, ledger: int, value: LedgerMetadata, work: Callable[[LedgerReader], Awaitable[None]], **settings: Any
     ) -> None:
-        """`work` with a reader, on an event loop of its own."""
+        """Run `work` with a reader, on an event loop of its own."""
 
         async def main() -> None:
             async with self.reader(ledger, value, **settings) as reader:

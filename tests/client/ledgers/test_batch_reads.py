@@ -1,4 +1,4 @@
-"""Batch reads of ledgers on real bookies, in both protocols, and the single reads that stand in for them."""
+"""Batch reads of ledgers on real bookies, in both protocols, and the single reads that replace them."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,18 +18,18 @@ ENTRIES = 40
 
 
 def ids(batch: EntryBatch) -> list[int]:
-    """The entries of a batch, after a look at their payloads."""
+    """Return the entry ids of a batch, after checking their payloads."""
     assert all(bytes(entry.data) == payload(entry.id) for entry in batch)
     return [entry.id for entry in batch]
 
 
 @pytest.fixture(scope="module")
 def closed(shelf: Shelf) -> int:
-    """A ledger of 40 entries, whole on all three bookies."""
+    """A ledger of 40 entries, complete on all three bookies."""
     return shelf.ledger(range(ENTRIES))
 
 
-# How entries come to be read singly, and the two ways of batches.
+# The reasons for which entries are read singly, and the two ways of batch reads.
 WAYS: dict[str, dict[str, Any]] = {
     "v2": {"use_v2_wire_protocol": True},
     "v3": {},
@@ -40,13 +40,13 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def quorums(way: str) -> tuple[int, int, int]:
-    """Of the ledger that is read that way; all bookies hold all entries anyway."""
+    """Return the quorum sizes for a way of reading; all bookies hold all entries anyway."""
     return (3, 2, 2) if way == "striped" else (3, 3, 2)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_br2_br6_same_result_however_it_is_read(shelf: Shelf, closed: int, way: str) -> None:
-    """BR2, BR6, BR9: counts, sizes and ends mean the same with batches, without, and for striped ledgers."""
+    """BR2, BR6, BR9: counts, sizes and ends mean the same with batch reads, without them, and for striped ledgers."""
 
     async def work(reader: LedgerReader) -> None:
         assert ids(await reader.batch_read(0)) == list(range(ENTRIES))
@@ -74,7 +74,7 @@ def test_br2_br6_same_result_however_it_is_read(shelf: Shelf, closed: int, way: 
 
 
 def test_br1_parameters(shelf: Shelf, closed: int, v2: bool) -> None:
-    """BR1: a start below 0 or above the LAC is refused by every call, and names what is wrong."""
+    """BR1: every call refuses a start below 0 or above the LAC, and says what is wrong."""
 
     async def work(reader: LedgerReader) -> None:
         for call in (reader.batch_read, reader.batch_read_unconfirmed):
@@ -97,7 +97,7 @@ def test_br1_parameters(shelf: Shelf, closed: int, v2: bool) -> None:
 
 
 def test_br5_never_above_the_lac(shelf: Shelf, v2: bool) -> None:
-    """BR5, L7: entries above the LAC lie on the bookies, and only the unconfirmed call shows them."""
+    """BR5, L7: entries above the LAC are on the bookies, and only the unconfirmed call returns them."""
     ledger = shelf.ledger(range(10))
 
     async def work(reader: LedgerReader) -> None:
@@ -112,7 +112,7 @@ def test_br5_never_above_the_lac(shelf: Shelf, v2: bool) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 6])
 def test_br3_damage_goes_to_the_next_replica(shelf: Shelf, v2: bool, k: int) -> None:
-    """BR3, L14: damage of the first entry asks the next replica, damage later on gives what lies in front of it."""
+    """BR3, L14: if the first entry is damaged, the next replica is asked; damage later on ends the batch before it."""
     ledger = shelf.ledger(range(10), places=(1, 2))
     shelf.put(ledger, 0, range(10), damaged=[k])
 
@@ -127,7 +127,7 @@ def test_br3_damage_goes_to_the_next_replica(shelf: Shelf, v2: bool, k: int) -> 
 
 
 def test_br3_damaged_everywhere(shelf: Shelf, v2: bool) -> None:
-    """BR3, L14: the error names ledger, entry and all bookies; nothing of the entry is shown."""
+    """BR3, L14: the error names ledger, entry and all bookies, and nothing of the entry is returned."""
     ledger = shelf.ledger(range(3))
     bad = shelf.ledger([], ())
     for place in range(3):
@@ -146,7 +146,7 @@ def test_br3_damaged_everywhere(shelf: Shelf, v2: bool) -> None:
 
 
 def test_br8_a_replica_with_a_gap(shelf: Shelf, v2: bool) -> None:
-    """BR8: what lies in front of an entry that this replica lacks is returned, and the rest is read elsewhere."""
+    """BR8: the entries before a gap in a replica are returned, and the rest is read from another replica."""
     ledger = shelf.ledger(range(10), places=(1, 2))
     shelf.put(ledger, 0, [*range(4), *range(6, 10)])
 
@@ -160,7 +160,9 @@ def test_br8_a_replica_with_a_gap(shelf: Shelf, v2: bool) -> None:
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["batches", "singles"])
 def test_br16_over_an_ensemble_change(shelf: Shelf, v2: bool, enabled: bool) -> None:
-    """BR16: a batch stops where the ensemble changes; the next one, and the range reader, go on with the new one."""
+    """BR16: a batch ends at an ensemble change; the next batch, and the range reader, continue with the new
+    ensemble.
+    """
     one, two, three = shelf.ids
     ledger = shelf.ledger(range(6), places=(0, 1))
     shelf.put(ledger, 2, range(6, 12))
@@ -187,7 +189,7 @@ def on_odd_bookie(
     last: int = 9,
     **settings: Any,
 ) -> None:
-    """`work` with the reader of a ledger on the odd bookie and those of the shelf, in V2."""
+    """Run `work` with the reader of a ledger on the odd bookie and those of the shelf, in V2."""
 
     async def main() -> None:
         async with odd_bookie(answer) as odd:
@@ -201,7 +203,7 @@ def on_odd_bookie(
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\1\0cut off"])
 def test_br7_an_answer_without_entries(shelf: Shelf, body: bytes) -> None:
-    """BR7: OK without a whole entry is a failure of that replica, and the next one is asked."""
+    """BR7: success without a complete entry is a failure of that replica, and the next one is asked."""
     ledger = shelf.ledger(range(10), places=(1,))
 
     async def work(reader: LedgerReader) -> None:
@@ -212,7 +214,7 @@ def test_br7_an_answer_without_entries(shelf: Shelf, body: bytes) -> None:
 
 
 def test_br6_an_old_bookie(shelf: Shelf) -> None:
-    """BR6: one that closes the connection on a batch read is read entry by entry, from then on without a new try."""
+    """BR6: a bookie that closes the connection at a batch read is read entry by entry from then on."""
     batches = []
 
     def answer(request: wire_v2.Request) -> bytes | None:
@@ -230,7 +232,7 @@ def test_br6_an_old_bookie(shelf: Shelf) -> None:
 
 
 def test_br10_torn_answers(shelf: Shelf) -> None:
-    """BR10: a bookie that closes in the middle of every answer; the next replica serves each, and no task is left."""
+    """BR10: if a bookie closes in the middle of every response, the next replica serves each, and no task is leaked."""
     ledger = shelf.ledger(range(10), places=(1,))
     whole = model.pack([sealed(ledger, entry) for entry in range(10)])
 
@@ -246,7 +248,7 @@ def test_br10_torn_answers(shelf: Shelf) -> None:
 
 
 def test_br11_duplicate_answers(shelf: Shelf) -> None:
-    """BR11: the second answer to a request is nobody's."""
+    """BR11: the second response to a request is dropped."""
 
     def answer(request: wire_v2.Request) -> bytes:
         if request.op == wire_v2.READ:
@@ -263,7 +265,9 @@ def test_br11_duplicate_answers(shelf: Shelf) -> None:
 
 
 def test_br5_a_bookie_that_sends_more(shelf: Shelf) -> None:
-    """BR5: entries beyond the count, or beyond the LAC, are cut off; other ledgers' and other ids' are damage."""
+    """BR5: entries beyond the count or the LAC are cut off; those of other ledgers or with other ids count as
+    damage.
+    """
     wrong = {0: sealed(8, 0), 1: sealed(7, 2)}
 
     def answer(request: wire_v2.Request) -> bytes:

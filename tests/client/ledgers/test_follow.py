@@ -1,4 +1,4 @@
-"""Ledgers read while they are written: LACs that rise, ensembles that change, the end, a deletion."""
+"""Read ledgers while they are written: the LAC rises, the ensemble changes, the ledger ends or is deleted."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ from tests.client.ledgers.shelf import Shelf, metadata, payload
 
 
 class Story:
-    """A ledger in the store, its reader, and what was read so far."""
+    """A ledger in the store, its reader, and the entries read so far."""
 
     def __init__(self, shelf: Shelf, ledger: int, reader: LedgerReader, store: MetadataStore) -> None:
         self.shelf = shelf
@@ -38,12 +38,12 @@ class Story:
                 self.more.notify_all()
 
     async def until(self, count: int) -> None:
-        """Wait until so many entries were seen."""
+        """Wait until this many entries were read."""
         async with self.more:
             await self.more.wait_for(lambda: len(self.seen) >= count)
 
     async def write(self, entries: range, places: tuple[int, ...] = (0, 1, 2)) -> None:
-        """What a writer stores, replica by replica."""
+        """Store entries like a writer, replica by replica."""
         for place in places:
             await asyncio.to_thread(self.shelf.put, self.ledger, place, entries)
 
@@ -53,12 +53,12 @@ class Story:
         await self.store.write(self.ledger, replace(now.value, **fields), now.version)
 
     async def close(self, last: int) -> None:
-        """The writer closes the ledger."""
+        """Close the ledger like its writer."""
         await self.change(state=LedgerState.CLOSED, last_entry=last, length=1)
 
 
 def tell(shelf: Shelf, ensemble: list[str], work: Callable[[Story], Awaitable[None]], **settings: Any) -> None:
-    """A story about a new, open ledger."""
+    """Run a scenario with a new, open ledger."""
 
     async def main() -> None:
         config = ClientConfig.of(settings)
@@ -79,7 +79,7 @@ def tell(shelf: Shelf, ensemble: list[str], work: Callable[[Story], Awaitable[No
 
 
 def test_followed_to_its_end(shelf: Shelf, v2: bool) -> None:
-    """Entries come as they are acknowledged, in order and once, the last ones with the end of the ledger."""
+    """Entries arrive as they are acknowledged, in order and once, the last ones when the ledger is closed."""
 
     async def work(story: Story) -> None:
         await story.write(range(10))
@@ -97,7 +97,7 @@ def test_followed_to_its_end(shelf: Shelf, v2: bool) -> None:
 
 
 def test_br16_followed_over_an_ensemble_change(shelf: Shelf, v2: bool) -> None:
-    """BR16, L7: the new ensemble is seen in the metadata, while the reader waits at the old one."""
+    """BR16, L7: a reader that waits at the old ensemble sees the new one in the metadata."""
 
     async def work(story: Story) -> None:
         following = asyncio.ensure_future(story.follow())
@@ -116,7 +116,7 @@ def test_br16_followed_over_an_ensemble_change(shelf: Shelf, v2: bool) -> None:
 
 
 def test_followed_before_anything_is_written(shelf: Shelf, v2: bool) -> None:
-    """No bookie knows the ledger yet; it closes empty."""
+    """A ledger that no bookie knows yet can be followed; here it is closed empty."""
 
     async def work(story: Story) -> None:
         following = asyncio.ensure_future(story.follow())
@@ -128,7 +128,7 @@ def test_followed_before_anything_is_written(shelf: Shelf, v2: bool) -> None:
 
 
 def test_deleted_under_the_reader(shelf: Shelf) -> None:
-    """The reader who waits is told."""
+    """A waiting reader gets an error when the ledger is deleted."""
 
     async def work(story: Story) -> None:
         await story.write(range(3))
@@ -142,7 +142,7 @@ def test_deleted_under_the_reader(shelf: Shelf) -> None:
 
 
 def test_leaving_a_follower(shelf: Shelf) -> None:
-    """It brings what is there in bulk, and nothing after aclose."""
+    """The follower returns all that has arrived in bulk, and nothing after aclose."""
 
     async def work(story: Story) -> None:
         await story.write(range(40))

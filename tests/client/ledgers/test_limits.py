@@ -1,4 +1,4 @@
-"""Sizes of answers and frames: what fits, what does not, and that reading goes on after what could not be taken."""
+"""Sizes of responses and frames: what fits, what does not, and that reading continues after what does not fit."""
 
 import asyncio
 import ctypes
@@ -22,11 +22,13 @@ from tests.reference import record as model
 
 HEADER, PREFIX = 36, 4
 TEARS = int(os.environ.get("BOOKIE_TORN_ANSWERS", "1000"))
-"""BR10 says 10,000, which takes half a minute; so many show what would keep the 50 kB that came of each answer."""
+"""BR10 says 10,000, which takes half a minute; this many would show a leak of the 50 kB received of each response."""
 
 
 def test_br4_as_much_as_fits(shelf: Shelf) -> None:
-    """BR4: 36 + the sum of (length + 4) is at most max_size, one more would not fit, and the first always comes."""
+    """BR4: 36 + the sum of (length + 4) is at most max_size, one entry more would not fit, and the first always
+    comes.
+    """
     ledger = shelf.ledger(range(30))
     sizes = [PREFIX + len(sealed(ledger, entry)) for entry in range(30)]
 
@@ -50,7 +52,9 @@ def test_br4_as_much_as_fits(shelf: Shelf) -> None:
 
 
 def test_br13_an_entry_above_the_frame(shelf: Shelf, v2: bool) -> None:
-    """BR13: an entry larger than the reader's frames is an error that names it; what fits is read before and after."""
+    """BR13: an entry above the reader's frame limit raises an error that names it; entries before and after are
+    read.
+    """
     ledger = shelf.ledger([0, 2], (0,))
     large = DIGEST.seal(ledger, 1, bytes(200_000), lac=0, length=0)
     with Channel.connect(*shelf.bookies[0].address) as channel:
@@ -69,7 +73,7 @@ def test_br13_an_entry_above_the_frame(shelf: Shelf, v2: bool) -> None:
 
 
 def resident_kib() -> int:
-    """Memory of this process, without what is garbage or what malloc keeps for later."""
+    """Return the resident memory of this process, without garbage and without what malloc keeps."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
@@ -77,7 +81,7 @@ def resident_kib() -> int:
 
 @pytest.mark.thorough
 def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
-    """BR10: a bookie that hangs up in the middle of an answer, again and again, costs no memory that grows."""
+    """BR10: memory does not grow while a bookie closes in the middle of a response, again and again."""
     whole = model.pack(
         [sealed(7, entry) for entry in range(10)] + [DIGEST.seal(7, 10, bytes(100_000), lac=9, length=0)]
     )
@@ -89,7 +93,7 @@ def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
         ):
             half = 0
             for round_ in range(TEARS):
-                # A bookie that never served a batch is not asked for one again: what is asked is a single read then.
+                # A bookie that never served a batch read is sent no other one; it is sent single reads.
                 with pytest.raises(BookKeeperError, match="entry 0: no good answer"):
                     await reader.batch_read(0)
                 if round_ == TEARS // 2:
@@ -100,7 +104,7 @@ def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
 
 
 def test_br14_large_batches_through_tls(shelf: Shelf, tmp_path: Path, v2: bool) -> None:
-    """BR14, L14: batches of 5 MB in V2 over TLS, every digest checked, and the bytes are those that were written."""
+    """BR14, L14: batches of 5 MB in V2 over TLS have valid digests and the bytes that were written."""
     ca = Authority(tmp_path / "ca")
     client = ca.issue("client")
     seeded_random = np.random.default_rng(5)

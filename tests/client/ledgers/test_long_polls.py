@@ -1,4 +1,4 @@
-"""Who is taken to lack an entry that was waited for at all bookies of an ensemble, on modelled ones."""
+"""Which bookies count as lacking an entry after a long poll of a whole ensemble, on modelled bookies."""
 
 import asyncio
 from random import Random
@@ -17,7 +17,7 @@ from tests.client.ledgers.shelf import DIGEST, metadata, sealed
 
 
 class Told(DefaultPlacement):
-    """A policy that keeps what it was told."""
+    """A placement policy that records its calls."""
 
     def __init__(self) -> None:
         super().__init__(ClientConfig(), Random(1))
@@ -25,26 +25,26 @@ class Told(DefaultPlacement):
         self.late: list[str] = []
 
     def failed(self, bookie: str, entry: int) -> None:
-        """As the others forget it."""
+        """Record a bookie without the entry."""
         self.failures.append((bookie, entry))
 
     def slow(self, bookie: str) -> None:
-        """The same."""
+        """Record a slow bookie."""
         self.late.append(bookie)
 
 
 class Answers:
-    """Bookies that answer a long poll with what is given, or raise it."""
+    """Bookies that answer a long poll with a given value or error."""
 
     def __init__(self, given: dict[str, ReadAnswer | BookKeeperError]) -> None:
         self.given = given
 
     def pending(self, _: str) -> int:
-        """Nothing waits."""
+        """Return 0."""
         return 0
 
     async def wait_for_lac(self, bookie: str, *_: object) -> ReadAnswer:
-        """At once."""
+        """Answer at once."""
         answer = self.given[bookie]
         if isinstance(answer, BookKeeperError):
             raise answer
@@ -53,7 +53,7 @@ class Answers:
 
 @pytest.mark.parametrize("parallel", [False, True])
 def test_who_lacks_the_entry(parallel: bool) -> None:
-    """Only who should have it and says that it is not there; nobody to whom nothing came, nor who was not reached."""
+    """Only bookies of the write set that deny the entry count; not those that timed out or were unreachable."""
 
     async def main() -> None:
         placement = Told()

@@ -1,4 +1,4 @@
-"""Changing metadata by compare-and-set, with a store that yields to others between reading and writing."""
+"""Change metadata by compare-and-set, in a store that yields to other tasks between reading and writing."""
 
 import asyncio
 from dataclasses import replace
@@ -17,7 +17,7 @@ NEW = LedgerMetadata(
 
 
 class Store:
-    """One ledger's metadata, and how often it was read and written."""
+    """The metadata of one ledger, with the number of reads and writes."""
 
     def __init__(self) -> None:
         self.stored = Versioned(NEW, 0, 1)
@@ -45,7 +45,7 @@ def counted(metadata: LedgerMetadata) -> LedgerMetadata:
 
 
 def test_many_change_it_at_once_and_none_is_lost() -> None:
-    """Twenty handles count up from copies that grow stale: the sum is twenty."""
+    """Twenty handles increment a counter from stale copies; the sum is twenty."""
 
     async def changes() -> Store:
         store = Store()
@@ -60,7 +60,7 @@ def test_many_change_it_at_once_and_none_is_lost() -> None:
 
 
 def test_what_needs_no_change_is_not_written() -> None:
-    """Neither is it read."""
+    """Metadata that need no change are neither written nor read."""
     store = Store()
     known = Known(LEDGER, store.stored)
     assert asyncio.run(change_metadata(store, known, lambda _: None)) == NEW  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def test_what_needs_no_change_is_not_written() -> None:
 
 
 def test_a_change_is_asked_anew_after_a_conflict_and_may_give_up() -> None:
-    """It sees what somebody else made of the ledger, and its error is the loop's."""
+    """After a conflict the change sees the other client's metadata, and its error ends the loop."""
     store = Store()
     known = Known(LEDGER, store.stored)
     store.stored = Versioned(closed_at(NEW, 3, 30), 1, 1)
@@ -88,7 +88,7 @@ def test_a_change_is_asked_anew_after_a_conflict_and_may_give_up() -> None:
 
 
 def test_a_store_that_refuses_its_own_version_ends_the_loop() -> None:
-    """The conflict is the caller's, after one try."""
+    """A store that refuses its own version raises the conflict after one try."""
     store = Store()
     store.lies = True
     with pytest.raises(MetadataVersionConflict):
@@ -97,7 +97,7 @@ def test_a_store_that_refuses_its_own_version_ends_the_loop() -> None:
 
 
 def test_only_newer_versions_are_learned() -> None:
-    """Watch and change may tell the same version in any order."""
+    """A watch and a change may report the same version in any order."""
     known = Known(LEDGER, Versioned(NEW, 5, 1))
     assert not known.learn(Versioned(closed_at(NEW, 0, 1), 5, 1))
     assert not known.closed
@@ -106,7 +106,7 @@ def test_only_newer_versions_are_learned() -> None:
 
 
 def test_a_segment_takes_the_place_of_one_that_starts_where_it_does() -> None:
-    """L6: fragment starts strictly increase."""
+    """L6: the first entries of segments strictly increase."""
     grown = with_segment(NEW, 4, ("a:1", "c:1"))
     assert [segment.first_entry for segment in grown.segments] == [0, 4]
     again = with_segment(grown, 4, ("d:1", "c:1"))

@@ -1,4 +1,4 @@
-"""Replicas asked one after the other: order, late ones, errors that tell more, and answers that nobody waits for."""
+"""Ask one replica after the other: order, late ones, the most informative error, and answers that are discarded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ SOON = Patience(0.01, 0.01, 1)
 
 
 class Answers:
-    """Bookies whose answers the test gives. `asked`: in the order in which they were."""
+    """Bookies whose answers the test gives. `asked` has them in the order of the requests."""
 
     def __init__(self, **given: "int | BookKeeperError") -> None:
         self.given = given
@@ -33,13 +33,13 @@ class Answers:
         self._arrived = asyncio.Event()
 
     async def until_waiting(self, bookie: str) -> None:
-        """Until it has been asked and the test is to answer."""
+        """Wait until a bookie was asked and waits for the test."""
         while bookie not in self.waiting:
             self._arrived.clear()
             await self._arrived.wait()
 
     async def ask(self, bookie: str) -> int:
-        """The given answer; one that is not given waits for the test."""
+        """Return the given answer, or wait for the test to give it."""
         self.asked.append(bookie)
         if bookie not in self.given:
             self.waiting[bookie] = asyncio.get_running_loop().create_future()
@@ -51,7 +51,7 @@ class Answers:
         return answer
 
     def race(self, patience: Patience = NEVER, *, heard: set[str] | None = None, enough: int = 0) -> Race[int, int]:
-        """Over the replicas a, b and c; 13 is a bad answer."""
+        """Race over the replicas a, b and c; 13 is a bad answer."""
 
         def judge(bookie: str, answer: int) -> int:
             if answer == 13:
@@ -62,7 +62,7 @@ class Answers:
 
 
 def run(work: Callable[[], Awaitable[None]]) -> None:
-    """On a loop of its own."""
+    """Run on an event loop of its own."""
 
     async def main() -> None:
         await work()
@@ -80,7 +80,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
     ],
 )
 def test_next_replica(given: dict[str, int | BookKeeperError], asked: str, wins: int) -> None:
-    """BR3, L14: one replica is asked at a time, the next one only after an error or a bad digest."""
+    """BR3, L14: one replica is asked at a time, the next one only after an error or an invalid digest."""
 
     async def work() -> None:
         answers = Answers(**given)
@@ -107,7 +107,7 @@ READ, DIGEST, TIMEOUT = ReadError("x"), DigestMismatch("x"), RequestTimeout("x")
     ],
 )
 def test_the_error_that_tells_most(errors: tuple[BookKeeperError, ...], told: BookKeeperError) -> None:
-    """The first one, but absence and unreachable bookies give way to what says more."""
+    """The first error counts, except that absence and unreachable bookies yield to other errors."""
 
     async def work() -> None:
         answers = Answers(**dict(zip("abc", errors, strict=True)))
@@ -120,7 +120,7 @@ def test_the_error_that_tells_most(errors: tuple[BookKeeperError, ...], told: Bo
 
 
 def test_closing_the_client_ends_it() -> None:
-    """Nobody else is asked then."""
+    """After ClientClosed no other replica is asked."""
 
     async def work() -> None:
         answers = Answers(a=ClientClosed("closed"))
@@ -132,7 +132,7 @@ def test_closing_the_client_ends_it() -> None:
 
 
 def test_enough_are_without_it() -> None:
-    """Recovery's rule: so many that looked and have nothing, whatever the others say."""
+    """Recovery's rule: the race ends when enough bookies deny the entry, whatever the others answer."""
 
     async def work() -> None:
         answers = Answers(a=NoSuchEntry("a"), b=NoSuchLedger("b"), c=3)
@@ -144,7 +144,7 @@ def test_enough_are_without_it() -> None:
 
 
 def test_br11_a_late_answer_is_dropped() -> None:
-    """BR11: the second replica is asked when the first is late, and wins; the first is dropped, and known as slow."""
+    """BR11: the second replica is asked when the first is late, and wins; the first is noted as slow."""
 
     async def work() -> None:
         answers = Answers(b=2)
@@ -157,7 +157,7 @@ def test_br11_a_late_answer_is_dropped() -> None:
 
 
 def test_br11_the_late_one_may_win() -> None:
-    """BR11: both are under way, either answer counts, once; an error of the second asks nobody while the first is."""
+    """BR11: the first of two answers counts, once; an error of the second replica asks no third one meanwhile."""
 
     async def work() -> None:
         answers = Answers()
@@ -174,7 +174,7 @@ def test_br11_the_late_one_may_win() -> None:
 
 
 def test_a_bookie_that_was_heard_is_waited_for() -> None:
-    """A bookie that has answered something of the same call is busy, not lost: nobody else is asked because of time."""
+    """A bookie that has answered another request of the call is busy, not lost, so no other one is asked instead."""
 
     async def work() -> None:
         answers = Answers()
@@ -189,7 +189,7 @@ def test_a_bookie_that_was_heard_is_waited_for() -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_an_answer_that_cannot_be_judged(late: bool) -> None:
-    """An error that nobody foresaw ends the race, whoever's answer it is, asked in its turn or because one was late."""
+    """An unexpected error ends the race, whichever replica's answer causes it."""
 
     async def work() -> None:
         answers = Answers(b=2) if late else Answers(a=ReadError("a"), b=2)
@@ -205,7 +205,7 @@ def test_an_answer_that_cannot_be_judged(late: bool) -> None:
 
 
 def test_a_caller_who_leaves() -> None:
-    """What is under way is dropped with the call."""
+    """Outstanding requests are cancelled with the call."""
 
     async def work() -> None:
         answers = Answers()
@@ -233,7 +233,7 @@ def test_a_caller_who_leaves() -> None:
     ],
 )
 def test_coverage(sizes: tuple[int, int, int], unknown: tuple[int, ...], holds: bool) -> None:
-    """In each write set fewer than an ack quorum are unknown; absence is an answer, other errors are none."""
+    """Fewer bookies than an ack quorum are unknown in each write set; absence is an answer, other errors are not."""
     coverage = Coverage(*sizes)
     for index in range(sizes[0]):
         coverage.take(index, ReadError("x") if index in unknown else NoSuchEntry("x") if index % 2 else None)
@@ -241,7 +241,7 @@ def test_coverage(sizes: tuple[int, int, int], unknown: tuple[int, ...], holds: 
 
 
 def test_all_are_asked_at_once() -> None:
-    """It ends with the answer that is enough, or when all have ended; what is under way then is dropped."""
+    """It ends with the answer that is enough, or when all have ended; outstanding requests are then cancelled."""
 
     async def work() -> None:
         answers = Answers(a=1, b=ReadError("b"))

@@ -1,4 +1,4 @@
-"""Ranges read by batches that are asked for ahead: order, partial answers, bytes in flight, errors."""
+"""Ranges that are read ahead in batches: order, partial responses, bytes in flight, errors."""
 
 import asyncio
 import random
@@ -19,7 +19,7 @@ SIZE = 4096
 
 
 class Source:
-    """Answers batch reads out of order, with as many entries as the test wants, and counts what is under way."""
+    """Answers batch reads out of order, with as many entries as the test wants, and counts those in flight."""
 
     def __init__(self, sizes: list[int], seed: int = 0, *, bad: int | None = None, way_s: float = 0) -> None:
         self.sizes = sizes
@@ -30,7 +30,7 @@ class Source:
         self.under_way = self.under_way_most = 0
 
     async def read(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
-        """Some entries; NoSuchEntry at the bad one."""
+        """Return some entries, or raise NoSuchEntry at the bad one."""
         assert last is not None
         assert max_count == last - first + 1
         self.asked.append((first, last))
@@ -56,7 +56,7 @@ class Source:
 
 @given(st.lists(st.integers(0, 3000), min_size=1, max_size=120), st.integers(0, 9), st.integers(0, 30), st.data())
 def test_br12_all_entries_in_order(sizes: list[int], seed: int, max_count: int, data: st.DataObject) -> None:
-    """BR12: every entry of the range once and in order, however the answers come, in batches within the limits."""
+    """BR12: every entry of the range comes once and in order, in batches within the limits."""
     first = data.draw(st.integers(0, len(sizes) - 1))
     last = data.draw(st.integers(first, len(sizes) - 1))
 
@@ -75,7 +75,7 @@ def test_br12_all_entries_in_order(sizes: list[int], seed: int, max_count: int, 
 
 @given(st.integers(0, 99), st.integers(0, 9))
 def test_br12_all_or_an_error(bad: int, seed: int) -> None:
-    """BR12: what lies in front of an entry that cannot be read comes, then its error, then nothing."""
+    """BR12: the entries before one that cannot be read come first, then its error, then nothing."""
 
     async def work() -> None:
         reader = RangeReader(Source([10] * 100, seed, bad=bad).read, 0, 99, 7, SIZE, CONFIG)
@@ -94,7 +94,7 @@ def test_br12_all_or_an_error(bad: int, seed: int) -> None:
 
 
 def test_br12_bytes_in_flight() -> None:
-    """BR12: a reader that takes nothing lets it come to rest at the limit, and taking makes room for more."""
+    """BR12: if nothing is taken, reading ahead stops at the limit; taking entries makes room for more."""
 
     async def work() -> None:
         entries = 2000
@@ -114,7 +114,7 @@ def test_br12_bytes_in_flight() -> None:
 
 @pytest.mark.parametrize(("way_s", "most"), [(0.0, 2), (0.0002, 2), (0.0015, 5), (0.05, 16)])
 def test_a_long_way_is_filled(way_s: float, most: int) -> None:
-    """Few requests are under way where answers come at once, more the longer they take, up to a limit."""
+    """Few requests are in flight if responses come at once, and more the longer they take, up to a limit."""
 
     async def work() -> None:
         source = Source([10] * 9000, way_s=way_s)
@@ -126,7 +126,7 @@ def test_a_long_way_is_filled(way_s: float, most: int) -> None:
 
 
 def test_bulk() -> None:
-    """All that is there is handed over at once."""
+    """All batches that have arrived are returned at once."""
 
     async def work() -> None:
         reader = RangeReader(Source([10] * 1000).read, 0, 999, 10, SIZE, CONFIG)
@@ -139,7 +139,7 @@ def test_bulk() -> None:
 
 
 def test_an_entry_above_all_limits() -> None:
-    """An entry larger than the bytes in flight is read all the same, alone."""
+    """An entry larger than the limit of bytes in flight is read all the same, alone."""
 
     async def work() -> None:
         sizes = [10, 200_000, 10, 200_000, 200_000, 10]
@@ -150,7 +150,7 @@ def test_an_entry_above_all_limits() -> None:
 
 
 def test_leaving_early() -> None:
-    """Nothing is under way after aclose, which may come twice, or before the first read."""
+    """Nothing is outstanding after aclose, which may be called twice, or before the first read."""
 
     async def work() -> None:
         source = Source([10] * 1000)
@@ -168,7 +168,7 @@ def test_leaving_early() -> None:
 
 
 def test_what_is_no_error_of_a_bookie() -> None:
-    """It ends the iteration as well."""
+    """An unexpected error ends the iteration, too."""
 
     async def broken(*_: object) -> EntryBatch:
         raise RuntimeError("a bug")

@@ -1,4 +1,4 @@
-"""Single reads and LACs of ledgers on real bookies: which replica, how late, and what their answers add up to."""
+"""Single reads and LACs of ledgers on real bookies: which replica is asked, how late, and how answers are combined."""
 
 import asyncio
 import re
@@ -19,12 +19,12 @@ from tests.fixtures.ports import free_port
 
 
 def texts(batch: Any) -> list[bytes]:
-    """The payloads."""
+    """Return the payloads."""
     return [bytes(entry.data) for entry in batch]
 
 
 def test_striped(shelf: Shelf, v2: bool) -> None:
-    """Each entry is asked of the bookies of its write set, and of no other."""
+    """Each entry is read from the bookies of its write set, and from no other."""
     ledger = shelf.ledger([], ())
     for place in range(3):
         shelf.put(ledger, place, [entry for entry in range(30) if (place - entry) % 3 < 2])
@@ -39,7 +39,7 @@ def test_striped(shelf: Shelf, v2: bool) -> None:
 
 
 def test_many_at_once(shelf: Shelf, v2: bool) -> None:
-    """A range far larger than what is asked for at a time."""
+    """A range is read that is far larger than a group of reads."""
     ledger = shelf.ledger(range(1000), places=(0,))
 
     async def work(reader: LedgerReader) -> None:
@@ -51,7 +51,7 @@ def test_many_at_once(shelf: Shelf, v2: bool) -> None:
 
 
 def test_missing_in_the_middle(shelf: Shelf, v2: bool) -> None:
-    """All or the error of the first that nobody has; single reads that stand in for a batch stop in front of it."""
+    """The call raises the error of the first missing entry; single reads for a batch stop before it."""
     ledger = shelf.ledger([0, 1, 2, 4, 5, 7], places=(0, 1))
 
     async def work(reader: LedgerReader) -> None:
@@ -67,7 +67,7 @@ def test_missing_in_the_middle(shelf: Shelf, v2: bool) -> None:
 
 
 def test_a_dead_bookie(shelf: Shelf, v2: bool) -> None:
-    """Refused connections lead to the next replica; where all are dead the error says so, and names them."""
+    """A refused connection leads to the next replica; if all are dead, the error says so and names them."""
     ledger = shelf.ledger(range(10), places=(1,))
     dead = [f"127.0.0.1:{free_port()}" for _ in range(2)]
 
@@ -86,7 +86,7 @@ def test_a_dead_bookie(shelf: Shelf, v2: bool) -> None:
 
 
 def test_br11_a_paused_bookie(shelf: Shelf, v2: bool) -> None:
-    """BR11: the next replica is asked when the first does not answer; what that says later disturbs nothing."""
+    """BR11: the next replica is asked if the first does not answer; its late answer is dropped."""
     ledger = shelf.ledger(range(20))
 
     async def work(reader: LedgerReader) -> None:
@@ -104,7 +104,7 @@ def test_br11_a_paused_bookie(shelf: Shelf, v2: bool) -> None:
 
 
 def test_an_error_that_nobody_foresaw(shelf: Shelf, v2: bool) -> None:
-    """It ends the call and all that was under way for it: no task is left that waits for a bookie."""
+    """An unexpected error ends the call and all its requests; no task is leaked."""
     ledger = shelf.ledger(range(1000))
 
     async def work(reader: LedgerReader) -> None:
@@ -129,7 +129,7 @@ def test_an_error_that_nobody_foresaw(shelf: Shelf, v2: bool) -> None:
 
 @pytest.mark.thorough
 def test_no_speculation_waits_for_the_time_limit(shelf: Shelf) -> None:
-    """Switched off, a bookie that does not answer costs the time limit of reads, and that is the error."""
+    """Without speculative reads, a bookie that does not answer costs the read timeout, which is the error."""
     ledger = shelf.ledger(range(3), places=(0,))
 
     async def work(reader: LedgerReader) -> None:
@@ -142,7 +142,7 @@ def test_no_speculation_waits_for_the_time_limit(shelf: Shelf) -> None:
 
 
 def test_sticky_reads(shelf: Shelf, v2: bool) -> None:
-    """All entries are read at one bookie until it fails; then at the next."""
+    """All entries are read from one bookie until it fails, and then from the next."""
     ledger = shelf.ledger([], ())
     shelf.put(ledger, 0, range(10))
     shelf.put(ledger, 1, range(10, 20))
@@ -157,7 +157,7 @@ def test_sticky_reads(shelf: Shelf, v2: bool) -> None:
 
 
 def test_lac_of_an_open_ledger(shelf: Shelf, v2: bool) -> None:
-    """The highest that an answering bookie knows; bookies without the ledger are answers, too few answers are none."""
+    """The LAC is the highest known; bookies without the ledger count as answers; too few answers raise an error."""
     ledger = shelf.ledger(range(10), places=(0,))
     shelf.put(ledger, 1, range(5))
     dead = f"127.0.0.1:{free_port()}"
@@ -182,14 +182,14 @@ def test_lac_of_an_open_ledger(shelf: Shelf, v2: bool) -> None:
     def read(bookies: list[str], quorums: tuple[int, int, int], todo: Any) -> None:
         shelf.read(ledger, metadata({0: bookies}, None, quorums=quorums), todo, use_v2_wire_protocol=v2)
 
-    read(shelf.ids, (3, 3, 1), work)  # with an ack quorum of 2 it could do without the first one's answer
+    read(shelf.ids, (3, 3, 1), work)  # with an ack quorum of 2 the first one's answer would not be needed
     read([shelf.ids[0], shelf.ids[1], dead], (3, 3, 2), work)
     read([shelf.ids[0], dead, dead], (3, 3, 2), too_few)
     read([dead], (1, 1, 1), none)
 
 
 def test_lac_of_an_empty_ledger(shelf: Shelf, v2: bool) -> None:
-    """-1, and no last entry; closed or not."""
+    """An empty ledger has LAC -1 and no last entry, closed or not."""
 
     async def work(reader: LedgerReader) -> None:
         assert await reader.read_last_add_confirmed() == -1
@@ -207,7 +207,7 @@ def test_lac_of_an_empty_ledger(shelf: Shelf, v2: bool) -> None:
 
 @pytest.mark.parametrize("parallel", [False, True])
 def test_waiting_for_an_entry(shelf: Shelf, parallel: bool) -> None:
-    """The entry comes with the LAC that reaches it; without it the wait ends in time with the LAC as it is."""
+    """The entry comes with the LAC that reaches it; without it the wait ends in time with the present LAC."""
     ledger = shelf.ledger(range(5))
 
     async def work(reader: LedgerReader) -> None:
@@ -232,7 +232,7 @@ def test_waiting_for_an_entry(shelf: Shelf, parallel: bool) -> None:
 
 
 def test_waiting_past_the_end(shelf: Shelf) -> None:
-    """Of a closed ledger nobody waits."""
+    """There is no wait for an entry of a closed ledger."""
     ledger = shelf.ledger(range(5))
 
     async def work(reader: LedgerReader) -> None:

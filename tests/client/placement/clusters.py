@@ -1,4 +1,4 @@
-"""Small clusters for tests of placement, and checkers that count on their fingers."""
+"""Small clusters for tests of placement, and checkers that try all possibilities."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -16,7 +16,7 @@ P = TypeVar("P", bound=PlacedPolicy)
 
 
 class Table:
-    """A resolver that has a table of hosts. Counts what it was asked."""
+    """A resolver with a table of hosts. It records what it was asked."""
 
     by_name = True
 
@@ -25,13 +25,13 @@ class Table:
         self.asked: list[str] = []
 
     def resolve(self, hosts: Sequence[str]) -> list[str | None]:
-        """None for a host that is not in the table."""
+        """Return the locations of hosts, None for those that are not in the table."""
         self.asked += hosts
         return [self.places.get(host) for host in hosts]
 
 
 class Clock:
-    """Time that is set by hand."""
+    """A clock that is set by hand."""
 
     now = 0.0
 
@@ -49,7 +49,7 @@ def placed_by(
     clock: Clock | None = None,
     **settings: Any,
 ) -> P:
-    """A policy whose cluster is all the hosts of a table."""
+    """Return a policy whose cluster is all the hosts of a table."""
     locations = Locations(Table(places), default, lambda bookie: bookie)
     placement = kind(ClientConfig(**settings), Random(seed), clock or Clock(), locations, local or default)
     placement.bookies_changed(frozenset(places), frozenset())
@@ -57,23 +57,23 @@ def placed_by(
 
 
 def placed(places: Mapping[str, str], **settings: Any) -> RackPlacement:
-    """A rack-aware one."""
+    """Return a rack-aware policy."""
     return placed_by(RackPlacement, places, "/default-rack", **settings)
 
 
 def windows(ensemble: Sequence[str], write_quorum: int) -> Iterator[list[str]]:
-    """The write quorums."""
+    """Return the write quorums of an ensemble."""
     for start in range(len(ensemble)):
         yield [ensemble[(start + step) % len(ensemble)] for step in range(write_quorum)]
 
 
 def spread(racks: Sequence[str], write_quorum: int, racks_min: int) -> bool:
-    """Whether all write quorums span enough racks."""
+    """Return whether all write quorums span enough racks."""
     return all(len(set(window)) >= min(write_quorum, racks_min) for window in windows(racks, write_quorum))
 
 
 def can_be_spread(counts: Mapping[str, int], size: int, write_quorum: int, racks_min: int) -> bool:
-    """By trying all."""
+    """Return whether an ensemble can be spread, by trying all."""
     return any(
         all(racks.count(rack) <= count for rack, count in counts.items()) and spread(racks, write_quorum, racks_min)
         for racks in product(counts, repeat=size)
@@ -81,7 +81,7 @@ def can_be_spread(counts: Mapping[str, int], size: int, write_quorum: int, racks
 
 
 BOOKIES = [f"b{number}" for number in range(9)]
-# Few in each of few racks: where spreading them only just works, or only just does not.
+# A few bookies in each of a few racks, so that a spread is just possible, or just impossible.
 CLUSTERS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(["/a", "/b", "/c", "/default-rack"]))
 QUORUMS = st.integers(1, 5).flatmap(
     lambda size: st.integers(1, size).flatmap(

@@ -1,4 +1,6 @@
-"""An event loop whose time passes when there is nothing else to do: hours of polling in a moment, nothing by chance."""
+"""An event loop whose time passes when it is idle, so that hours of polling take a moment and nothing depends on
+chance.
+"""
 
 import asyncio
 import selectors
@@ -9,12 +11,12 @@ T = TypeVar("T")
 
 
 class Patient(selectors.SelectSelector):
-    """Does not wait: it tells for how long it would have."""
+    """A selector that does not wait, but records for how long it would have."""
 
     waited = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Nothing comes from outside; to wait for it forever is a test that hangs."""
+        """Return no events. Waiting without a timeout means that the test hangs."""
         if timeout is None:
             raise RuntimeError("everybody waits for nothing")
         self.waited += max(timeout, 0)
@@ -22,18 +24,18 @@ class Patient(selectors.SelectSelector):
 
 
 class ModelledLoop(asyncio.SelectorEventLoop):
-    """Its clock is what it waited."""
+    """An event loop whose clock is the sum of its waits."""
 
     def __init__(self) -> None:
         self.patient = Patient()
         super().__init__(self.patient)
 
     def time(self) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since the loop was created."""
         return self.patient.waited
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """To its end, under modelled time."""
+    """Run a coroutine to its end, under modelled time."""
     with asyncio.Runner(loop_factory=ModelledLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""The fewest bookies to replace so that an ensemble keeps its policy, against trying everything."""
+"""The fewest replacements with which an ensemble satisfies its policy, compared with trying all."""
 
 from itertools import product
 
@@ -17,7 +17,9 @@ RACKS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(["/a", "/b", "
 def test_the_fewest_are_replaced(
     places: dict[str, str], size: int, write: int, racks_min: int, data: st.DataObject
 ) -> None:
-    """Nothing where the policy is kept or cannot be; else what is replaced mends it, and nothing less would."""
+    """Nothing is replaced if the policy is satisfied or cannot be; otherwise the replacements suffice, and fewer
+    would not.
+    """
     write = min(write, size)
     placement = placed(places, racks_min=racks_min)
     ensemble = data.draw(st.lists(st.sampled_from(sorted(places)), min_size=size, max_size=size, unique=True))
@@ -44,7 +46,7 @@ def test_the_fewest_are_replaced(
 
 
 def test_two_of_a_striped_ensemble() -> None:
-    """Where one bookie is not enough."""
+    """Two bookies are replaced where one is not enough."""
     places = {"a1": "/a", "a2": "/a", "a3": "/a", "a4": "/a", "b1": "/b", "b2": "/b"}
     moves = mended(placed(places), ["a1", "a2", "a3", "a4"], 2, 2)
     assert sorted(moves.values()) == ["b1", "b2"]

@@ -1,4 +1,4 @@
-"""Who is asked for disk space, when, and who is told. Bookies and the list of them are modelled, and so is time."""
+"""Which bookies are polled for disk space, when, and who is informed; bookies, registrations and time are modelled."""
 
 import asyncio
 from collections.abc import Callable
@@ -19,7 +19,7 @@ GB = 1 << 30
 
 
 class Cluster:
-    """Bookies with free space, down or silent; who is registered."""
+    """Bookies with free space, down or silent, and the list of registered ones."""
 
     def __init__(self, **free: int) -> None:
         self.free = dict(free)
@@ -29,7 +29,7 @@ class Cluster:
         self._watchers: list[Callable[[frozenset[str]], None]] = []
 
     async def bookie_info(self, bookie: str) -> BookieInfo:
-        """As a bookie does."""
+        """Answer like a bookie."""
         self.asked.append((asyncio.get_running_loop().time(), bookie))
         await asyncio.sleep(0.001)
         if bookie in self.silent:
@@ -39,30 +39,30 @@ class Cluster:
         return BookieInfo(1000 * GB, self.free[bookie])
 
     def watch(self, reader: BookieInfoReader) -> BookieInfoReader:
-        """It is told of each change, and first of what there is."""
+        """Call a listener with the registered bookies, now and after each change."""
         self._watchers.append(reader.members_changed)
         reader.members_changed(frozenset(self.free))
         return reader
 
     def change(self, *gone: str, **free: int) -> None:
-        """Some leave, some come."""
+        """Let some bookies leave, and some join."""
         self.free = {name: one for name, one in {**self.free, **free}.items() if name not in gone}
         for watcher in self._watchers:
             watcher(frozenset(self.free))
 
     def asked_since(self, since: float) -> list[str]:
-        """By name."""
+        """Return the polled bookies by name."""
         return sorted(bookie for at, bookie in self.asked if at >= since)
 
 
 def reader_of(cluster: Cluster, **settings: object) -> BookieInfoReader:
-    """With weights off and without a policy: it polls for its subscribers."""
+    """Return a reader without weights and without a policy, which polls for its subscribers."""
     config = ClientConfig.of(settings)
     return cluster.watch(BookieInfoReader(config, cast("Bookies", cluster)))
 
 
 def test_all_are_asked_at_first_and_once_an_interval() -> None:
-    """Every subscriber is told after each scan, and a late one at once; nobody is asked before there is one."""
+    """Every subscriber is called after each poll, a late one at once; nothing is polled before there is one."""
 
     async def story() -> None:
         cluster = Cluster(a=1, b=2)
@@ -97,7 +97,7 @@ def test_all_are_asked_at_first_and_once_an_interval() -> None:
 
 
 def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
-    """Its failure is in the log; the others are told, and bookies are asked again."""
+    """The failure of a listener is logged; the others are called, and polling continues."""
 
     def fail(_: object) -> None:
         raise ValueError("this listener fails")
@@ -118,7 +118,7 @@ def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
-    """At once, without waiting for the interval."""
+    """New bookies are polled at once, without waiting for the interval."""
 
     async def story() -> None:
         cluster = Cluster(a=1, b=2)
@@ -139,7 +139,7 @@ def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
 
 
 def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
-    """Alone. What was known of it before is forgotten, and why is kept."""
+    """Only failed bookies are polled again. Their former values are forgotten, and the error is kept."""
 
     async def story() -> None:
         cluster = Cluster(a=1, b=2)
@@ -170,7 +170,7 @@ def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
-    """PL3: nobody is up, some do not even refuse; the answer is there in its own time, for as many as there are."""
+    """PL3: if no bookie answers, the poll ends with its timeout, however many bookies there are."""
 
     async def story() -> None:
         cluster = Cluster(**{f"b{number}": 1 for number in range(count)})
@@ -190,7 +190,7 @@ def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pl2_the_policy_gets_fresh_weights_where_they_count(weighted: bool) -> None:
-    """PL2: after every scan; without weights nothing is asked for its sake."""
+    """PL2: a weighted policy is informed after every poll; without weights nothing is polled for the policy."""
 
     async def story() -> None:
         cluster = Cluster(a=1, b=10**9)

@@ -1,4 +1,4 @@
-"""Ensembles chosen by the thousand have the chances of those that the policy chooses one by one."""
+"""Ensembles chosen by the thousand are as likely as those that the policy chooses one by one."""
 
 from collections import Counter
 
@@ -15,11 +15,11 @@ RACKS = 6
 COUNT = 12_000
 TOPOLOGY = Topology(BOOKIES, RACKS, (1,), 0, 0, 1)
 FREE = [0, 0, 5, *(10 * (1 + at % 4) for at in range(BOOKIES - 6)), 400, 900, 900]
-"""Some not known, some that every cap cuts."""
+"""Some sizes are unknown, and some are above every cap."""
 
 
 def policy(kind: str, weights: str, racks: int = RACKS) -> Policy:
-    """One that knows all bookies."""
+    """Return a policy that knows all bookies."""
     scenario = Scenario(TOPOLOGY, Load(1, 1, 1, 1, 3, 3), kind, Weights.parse(weights), 1, 7)
     names = [f"b{at:02}" for at in range(BOOKIES)]
     found = scenario.placement({name: f"/r{at % racks}" for at, name in enumerate(names)})
@@ -31,7 +31,7 @@ def policy(kind: str, weights: str, racks: int = RACKS) -> Policy:
 @pytest.mark.parametrize("kind", ["default", "rack"])
 @pytest.mark.parametrize("weights", ["uniform", "uncapped", "median:3", "min:2"])
 def test_chances_are_those_of_the_policy(kind: str, weights: str) -> None:
-    """By place of the ensemble and bookie: the two samples are of one distribution (chi-square, fixed seeds)."""
+    """By place and bookie, the two samples come from one distribution (chi-square test, fixed seeds)."""
     chosen = Bulk(policy(kind, weights), np.random.default_rng(3)).ensembles(COUNT, 3, 3)
     one_by_one = policy(kind, weights)
     counts = [Counter(column.tolist()) for column in chosen.T]
@@ -47,7 +47,7 @@ def test_chances_are_those_of_the_policy(kind: str, weights: str) -> None:
 
 @pytest.mark.parametrize("kind", ["default", "rack"])
 def test_ensembles_are_valid(kind: str) -> None:
-    """No bookie twice, and no rack twice where racks count; the same for the same seed."""
+    """No bookie is used twice, and no rack where racks count; the same seed gives the same ensembles."""
     chosen = Bulk(policy(kind, "median:3"), np.random.default_rng(5)).ensembles(2000, 5, 3)
     assert all(len(set(row)) == 5 for row in chosen.tolist())
     if kind == "rack":
@@ -56,7 +56,7 @@ def test_ensembles_are_valid(kind: str) -> None:
 
 
 def test_what_cannot_be_drawn_is_asked_for_one_by_one() -> None:
-    """More bookies than racks; too few bookies are an error."""
+    """Ensembles with more bookies than racks are chosen one by one; too few bookies raise an error."""
     two = policy("rack", "median:3", racks=2)
     rows = Bulk(two, np.random.default_rng(1)).ensembles(50, 3, 3)
     assert all(len(set(row)) == 3 and len({at % 2 for at in row}) == 2 for row in rows.tolist())

@@ -1,4 +1,4 @@
-"""Weights as operators see them."""
+"""The weights as operators see them."""
 
 import pytest
 
@@ -11,7 +11,7 @@ KNOWN = {name: BookieInfo(2000, free) for name, free in zip("abcde", (200, 200, 
 
 
 def test_rows_before_and_after_the_cap() -> None:
-    """The proposal's example, capped at twice the minimum."""
+    """The proposal's example, capped at twice the minimum, gives the expected rows."""
     config = ClientConfig(weighted_placement=True, weight_cap="min", weight_multiple_max=2)
     rows = chances(KNOWN, KNOWN, config)
     assert rows[4][:5] == ("e", 2000, 1000, 1000.0, 400.0)
@@ -21,7 +21,9 @@ def test_rows_before_and_after_the_cap() -> None:
 
 
 def test_a_silent_bookie_has_the_weight_of_the_smallest() -> None:
-    """And a row of its own, without sizes; without weights all have the same chance."""
+    """A bookie of unknown size has the smallest weight and a row without sizes; without weights all chances are
+    equal.
+    """
     rows = chances({*KNOWN, "silent"}, KNOWN, ClientConfig())
     assert rows[5][:5] == ("silent", None, None, 200.0, 200.0)
     assert rows[5].chance == pytest.approx(1 / 6)
@@ -29,7 +31,7 @@ def test_a_silent_bookie_has_the_weight_of_the_smallest() -> None:
 
 
 def test_op5_a_bookie_is_a_label() -> None:
-    """OP5: whatever is in its id; what is not known has no sample."""
+    """OP5: a bookie's id is a label, whatever characters it has; unknown values have no sample."""
     rows = chances({"a:1", 'q"\\'}, {"a:1": BookieInfo(10, 5)}, ClientConfig(weighted_placement=True))
     text = write(families(rows)).decode()
     assert 'bookie_client_bookie_free_bytes{bookie="a:1"} 5\n' in text

@@ -1,4 +1,4 @@
-"""Placement without places."""
+"""Placement without network locations."""
 
 from collections import Counter
 from random import Random
@@ -17,7 +17,7 @@ SUBSETS = st.frozensets(st.sampled_from(BOOKIES))
 
 
 def clock() -> float:
-    """No time passes."""
+    """Return a constant time."""
     return 0.0
 
 
@@ -41,7 +41,7 @@ def test_an_ensemble_is_distinct_writable_and_not_excluded(
     policy: str,
     seed: int,
 ) -> None:
-    """NotEnoughBookies exactly when there are too few; PL1, PL2: whatever is known of their space."""
+    """NotEnoughBookies is raised exactly when there are too few; PL1, PL2: whatever is known about their free space."""
     config = ClientConfig(placement_policy=policy, weighted_placement=weighted)
     placement = placement_for(config, Random(seed), clock)
     placement.weights_changed(free)
@@ -63,7 +63,7 @@ def test_an_ensemble_is_distinct_writable_and_not_excluded(
 
 
 def test_weights_decide_only_where_they_are_asked_for() -> None:
-    """A bookie with a third of the free space is drawn for a third of the ledgers, or for a sixth."""
+    """A bookie with a third of the free space is drawn for a third of the ledgers, or for a sixth without weights."""
     names = [f"b{number}" for number in range(6)]
     free = dict(zip(names, (100, 100, 200, 200, 300, 100), strict=True))
     for weighted, share in ((True, 0.3), (False, 1 / 6)):
@@ -77,7 +77,7 @@ def test_weights_decide_only_where_they_are_asked_for() -> None:
 
 
 def test_pl2_a_newcomer_counts_as_the_smallest_until_it_is_known() -> None:
-    """PL2: nothing known of a bookie is no error, and weights that come later are used."""
+    """PL2: a bookie of unknown size is no error, and its weight is used once it is known."""
     placement = placement_for(ClientConfig(placement_policy="default", weighted_placement=True), Random(8), clock)
     placement.bookies_changed(frozenset({"a", "b", "new"}), frozenset())
     placement.weights_changed({"a": 100, "b": 300})
@@ -89,7 +89,7 @@ def test_pl2_a_newcomer_counts_as_the_smallest_until_it_is_known() -> None:
 
 
 def test_the_same_seed_chooses_the_same() -> None:
-    """Whatever the order of the sets in memory."""
+    """The same seed gives the same choices, whatever the order of sets in memory."""
     runs = []
     for members in (BOOKIES, BOOKIES[::-1]):
         placement = placement_for(ClientConfig(placement_policy="default"), Random(9), clock)
@@ -99,7 +99,7 @@ def test_the_same_seed_chooses_the_same() -> None:
 
 
 def test_without_places_reads_keep_their_order_and_everything_adheres() -> None:
-    """Upstream's policy of this name says the same."""
+    """Reads keep their order and every ensemble satisfies the policy, as in Apache BookKeeper."""
     placement = placement_for(ClientConfig(placement_policy="default"), Random(9), clock)
     placement.bookies_changed(frozenset(BOOKIES), frozenset())
     placement.slow(BOOKIES[0])

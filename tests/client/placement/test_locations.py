@@ -1,4 +1,4 @@
-"""Where bookies stand, by a real script and by a resolver."""
+"""The network locations of bookies, by a real script and by a resolver."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tests.client.placement.clusters import Clock, Table
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """Prints /rN for an address that ends in N, notes how it was called, and can be told to fail."""
+    """A script that prints /rN for an address that ends in N, records its calls, and can be told to fail."""
     path = tmp_path / "topology"
     path.write_text(
         '#!/bin/sh\ncd "$(dirname "$0")"\necho "$@" >> calls\n[ -f fail ] && exit 3\n'
@@ -29,12 +29,12 @@ def script(tmp_path: Path) -> Path:
 
 
 def calls(script: Path) -> list[str]:
-    """The arguments of each call."""
+    """Return the arguments of each call."""
     return (script.parent / "calls").read_text().splitlines()
 
 
 def test_a_script_is_tried_and_called_with_so_many_hosts(script: Path) -> None:
-    """Once without arguments; then the hosts, `networkTopologyScriptNumberArgs` at a time."""
+    """A script is called once without arguments, then with `networkTopologyScriptNumberArgs` hosts at a time."""
     resolver = ScriptResolver(str(script), 2)
     assert resolver.resolve(["10.0.0.1", "10.0.0.2", "10.0.0.3"]) == ["/r1", "/r2", "/r3"]
     assert calls(script) == ["", "10.0.0.1 10.0.0.2", "10.0.0.3"]
@@ -42,7 +42,7 @@ def test_a_script_is_tried_and_called_with_so_many_hosts(script: Path) -> None:
 
 @pytest.mark.parametrize("how", ["fail", "mute"])
 def test_a_script_that_fails_or_prints_too_little_resolves_nothing(script: Path, how: str) -> None:
-    """The default location is used, and the script is asked again the next time."""
+    """The default location is used, and the script is called again the next time."""
     locations = Locations(ScriptResolver(str(script), 100), "/default-rack")
     (script.parent / how).touch()
     locations.learn(["10.0.0.1:3181"])
@@ -53,7 +53,7 @@ def test_a_script_that_fails_or_prints_too_little_resolves_nothing(script: Path,
 
 
 def test_answers_are_kept(script: Path) -> None:
-    """A host is asked for once, for all its bookies."""
+    """A host is looked up once for all its bookies."""
     locations = Locations(ScriptResolver(str(script), 100), "/default-rack")
     locations.learn(["10.0.0.1:3181", "10.0.0.1:3182"])
     locations.learn(["10.0.0.1:3181", "10.0.0.2:3181"])
@@ -66,12 +66,12 @@ def test_answers_are_kept(script: Path) -> None:
     [("h1:3181", "h1"), ("[::1]:3181", "::1"), ("an-id", None), ("an-id:x", None), (":3181", "")],
 )
 def test_the_host_of_a_bookie(bookie: str, host: str | None) -> None:
-    """An id that is no address has none; it is told by the metadata of the bookie."""
+    """An id that is no address has no host; the metadata of the bookie have it."""
     assert host_of(bookie) == host
 
 
 def test_what_is_no_path_is_not_resolved() -> None:
-    """A location starts with a slash and has no empty part; one at its end does not count."""
+    """A location starts with a slash and has no empty component; a slash at its end is ignored."""
     locations = Locations(
         Table({"a": "/r1/", "b": "rack", "c": "/r//x", "d": "/", "e": None, "f": "/g/r"}), "/default", str
     )
@@ -87,7 +87,7 @@ def test_what_is_no_path_is_not_resolved() -> None:
 
 
 def test_the_configured_script_is_used(script: Path) -> None:
-    """Bookies stand where it says."""
+    """Bookies have the locations that the configured script prints."""
     config = ClientConfig(topology_script=str(script), local_node_ignored=True)
     placement = placement_for(config, Random(1), Clock())
     assert isinstance(placement, RackPlacement)
@@ -97,7 +97,7 @@ def test_the_configured_script_is_used(script: Path) -> None:
 
 
 def test_the_client_itself_is_looked_up() -> None:
-    """By name or by address, unless `ignoreLocalNodeInPlacementPolicy` says that it must not count."""
+    """The client is looked up by name or by address, unless `ignoreLocalNodeInPlacementPolicy` is set."""
 
     class Everywhere(Table):
         def resolve(self, hosts: Sequence[str]) -> list[str | None]:
@@ -110,12 +110,12 @@ def test_the_client_itself_is_looked_up() -> None:
 
 
 def of_settings(config: ClientConfig) -> Table:
-    """What `reppDnsResolverClass` names in a test."""
+    """Return a resolver, for `reppDnsResolverClass` in a test."""
     return Table({"h": f"/{config.racks_min}"})
 
 
 def test_a_resolver_of_the_application() -> None:
-    """`module:factory`, called with the settings."""
+    """`module:factory` is called with the settings."""
     config = ClientConfig(resolver=f"{__name__}:of_settings", racks_min=7, local_node_ignored=True)
     placement = placement_for(config, Random(1), Clock())
     assert isinstance(placement, RackPlacement)
@@ -134,7 +134,9 @@ BROKEN = [
 
 @pytest.mark.parametrize("settings", [*BROKEN, {}])
 def test_without_places_everybody_stands_in_one_rack(settings: dict[str, str]) -> None:
-    """As upstream has it; but where racks are enforced the client says what is missing."""
+    """Without a resolver all bookies are in one rack, as in Apache BookKeeper; if racks are enforced, that is an
+    error.
+    """
     config = ClientConfig(local_node_ignored=True, **settings)  # type: ignore[arg-type]
     placement = placement_for(config, Random(1), Clock())
     placement.bookies_changed(frozenset({"a:1", "b:1"}), frozenset())

@@ -1,4 +1,4 @@
-"""Bookies are looked up beside the event loop, and the policy hears of them in order."""
+"""Locations of new bookies are looked up off the event loop, and the policy is informed in order."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from tests.client.placement.clusters import Clock
 
 
 class Slow:
-    """A resolver that answers when it is let to."""
+    """A resolver that waits for the test."""
 
     by_name = True
 
@@ -22,7 +22,7 @@ class Slow:
         self.go = threading.Semaphore(0)
 
     def resolve(self, hosts: Sequence[str]) -> list[str | None]:
-        """Every host is a rack; one is never found."""
+        """Return a rack for each host; one host is never found."""
         self.asked.append(list(hosts))
         self.threads.add(threading.get_ident())
         self.go.acquire()
@@ -30,7 +30,9 @@ class Slow:
 
 
 def test_a_slow_script_holds_nobody_up() -> None:
-    """The loop goes on; what changed meanwhile is told once, as it is then; what is not found is not waited for."""
+    """The event loop runs on; changes in the meantime are reported once, and a host that is not found is not waited
+    for.
+    """
 
     async def story() -> None:
         resolver = Slow()
@@ -53,7 +55,7 @@ def test_a_slow_script_holds_nobody_up() -> None:
 
 
 def test_without_a_resolver_the_policy_is_told_at_once() -> None:
-    """No thread, no task."""
+    """Without a resolver the policy is informed at once, without a thread or a task."""
     placement = placement_for(ClientConfig(), Random(1), Clock())
     newcomers = Newcomers(placement)
     newcomers(frozenset({"a:1"}), frozenset())

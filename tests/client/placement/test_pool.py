@@ -1,4 +1,4 @@
-"""What draws bookies: by share, to the end, and nothing that is refused."""
+"""Draws of bookies: by weight, never a refused one, and always ending."""
 
 from collections import Counter
 from random import Random
@@ -13,12 +13,12 @@ from bookie.client.placement.weights import shares
 DRAWS = 1_000_000
 SIX = (100, 100, 200, 200, 300, 100)
 FIVE = (200, 200, 300, 500, 1000)
-# The value that chi-square passes once in a million tables, by degrees of freedom.
+# The value that chi-square exceeds once in a million tables, by degrees of freedom.
 CHI_SQUARE = {2: 27.6, 3: 30.7, 4: 33.4, 5: 35.9}
 
 
 def chi_square(counts: Counter[str], expected: dict[str, float]) -> float:
-    """Of counts against shares of any scale."""
+    """Return the chi-square statistic of counts against weights of any scale."""
     total, scale = sum(counts.values()), sum(expected.values())
     return sum(
         (counts[name] - total * share / scale) ** 2 / (total * share / scale) for name, share in expected.items()
@@ -34,7 +34,7 @@ def chi_square(counts: Counter[str], expected: dict[str, float]) -> float:
     ],
 )
 def test_a_million_draws_follow_the_shares(free: tuple[int, ...], multiple: int, mode: str) -> None:
-    """The proposal's worked examples."""
+    """The draws follow the weights in the proposal's worked examples."""
     names = [f"b{number}" for number in range(len(free))]
     expected = dict(zip(names, shares(free, multiple, mode), strict=True))
     draw = Pool(names, list(expected.values()), Random(5)).draw
@@ -45,7 +45,7 @@ def test_a_million_draws_follow_the_shares(free: tuple[int, ...], multiple: int,
 
 @pytest.mark.parametrize("crowd", [2, DRAWS_MAX * 3])
 def test_the_rest_keeps_its_proportions(crowd: int) -> None:
-    """Whoever is refused, those left are drawn by their shares, few or many, found at once or late."""
+    """Whichever bookies are refused, the others are drawn by their weights."""
     names = [f"b{number}" for number in range(crowd + 3)]
     weights = [1000.0] * crowd + [1.0, 2.0, 3.0]
     pool = Pool(names, weights, Random(6))
@@ -62,7 +62,7 @@ def test_the_rest_keeps_its_proportions(crowd: int) -> None:
     seed=st.integers(0, 1 << 32),
 )
 def test_pl1_it_ends_and_takes_nothing_refused(weights: list[float], out: set[int], weighted: bool, seed: int) -> None:
-    """PL1: also where all are refused, or nearly all of the weight is."""
+    """PL1: a draw ends even if all bookies, or nearly all of the weight, are refused."""
     names = [f"b{number}" for number in range(len(weights))]
     refused = {f"b{number}" for number in out}
     chosen = Pool(names, weights if weighted else None, Random(seed)).choose(refused.__contains__)
@@ -73,15 +73,15 @@ def test_pl1_it_ends_and_takes_nothing_refused(weights: list[float], out: set[in
 
 
 class Edge(Random):
-    """Always the largest number that is drawn."""
+    """Randomness that always gives the largest number."""
 
     def random(self) -> float:
-        """Just below 1."""
+        """Return the largest number below 1."""
         return 1 - 2**-53
 
 
 @pytest.mark.parametrize("weights", [[5e-324], [5e-324, 5e-324], [1e18, 1e-9], [0.1] * 3, None])
 def test_a_sum_that_rounds_up_stays_inside(weights: list[float] | None) -> None:
-    """The largest draw times the smallest sum is the sum itself, and is still somebody's."""
+    """The largest draw times the smallest sum rounds to the sum itself, and still gives a bookie."""
     names = ["a", "b", "c"][: len(weights or "abc")]
     assert Pool(names, weights, Edge()).draw() in names

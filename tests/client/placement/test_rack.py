@@ -1,4 +1,4 @@
-"""Rack-aware placement against checkers that try everything, on small clusters."""
+"""Rack-aware placement, compared with checkers that try everything, on small clusters."""
 
 from collections import Counter
 from typing import Any
@@ -46,9 +46,10 @@ def test_ensembles_are_spread_whenever_they_can_be(
     read_only: frozenset[str],
     seed: int,
 ) -> None:
-    """Distinct, writable, not excluded, over enough racks if that is possible; NotEnoughBookies exactly when it is not.
+    """Bookies are distinct, writable, not excluded and over enough racks if possible; otherwise NotEnoughBookies is
+    raised.
 
-    PL1, PL2: whatever is known of their space.
+    PL1, PL2: whatever is known about their free space.
     """
     size, write_quorum, ack_quorum = quorums
     racks_min, enforced = rules["racks_min"], rules["racks_enforced"]
@@ -92,7 +93,7 @@ def test_a_replacement_keeps_the_spread_whenever_it_can(
     excluded: frozenset[str],
     data: st.DataObject,
 ) -> None:
-    """It is in no place yet and not excluded; the quorums through its place are spread if a candidate can do that."""
+    """A replacement is new to the ensemble and not excluded, and keeps the write quorums spread if a candidate can."""
     write_quorum = min(write_quorum, len(ensemble))
     index = data.draw(st.integers(0, len(ensemble) - 1))
     racks_min, enforced = rules["racks_min"], rules["racks_enforced"]
@@ -115,7 +116,7 @@ def test_a_replacement_keeps_the_spread_whenever_it_can(
     try:
         chosen = placement.replacement(write_quorum, 1, ensemble, index, excluded=excluded)
     except NotEnoughBookies:
-        # Where racks are enforced the old rack and new racks are good enough, others are not.
+        # If racks are enforced, the old rack and new racks are acceptable, and others are not.
         assert not keeping
         assert enforced or not candidates
         return
@@ -132,7 +133,7 @@ def test_a_replacement_keeps_the_spread_whenever_it_can(
 def test_adherence_agrees_with_counting(
     places: dict[str, str], ensemble: list[str], write_quorum: int, racks_min: int, enforced: bool
 ) -> None:
-    """Bookies that are not writable add no rack, as upstream counts."""
+    """Bookies that are not writable add no rack, as in Apache BookKeeper."""
     write_quorum = min(write_quorum, len(ensemble))
     placement = placed(places, racks_min=racks_min, racks_enforced=enforced)
     good = bool(ensemble) and all(
@@ -146,7 +147,7 @@ def test_adherence_agrees_with_counting(
 
 
 def test_the_first_bookie_stands_with_the_client() -> None:
-    """In its rack if one is writable there, and only the first."""
+    """Only the first bookie is in the client's rack, if one is writable there."""
     places = {"a1": "/a", "a2": "/a", "b1": "/b", "c1": "/c", "d1": "/d"}
     placement = placed(places, local="/a")
     for _ in range(50):
@@ -157,7 +158,7 @@ def test_the_first_bookie_stands_with_the_client() -> None:
 
 
 def test_fault_domains_of_those_who_acknowledged() -> None:
-    """Two of one rack do not suffice. Who left the writable ones after it answered still counts."""
+    """Two bookies of one rack do not suffice. One that is no longer writable after it answered still counts."""
     placement = placed({"a1": "/a", "a2": "/a", "b1": "/b"})
     assert not placement.spans_fault_domains({"a1", "a2"}, 3, 2)
     assert placement.spans_fault_domains({"a1", "b1"}, 3, 2)
@@ -167,7 +168,7 @@ def test_fault_domains_of_those_who_acknowledged() -> None:
 
 
 def test_who_left_a_moment_ago_is_chosen_when_the_others_do_not_suffice() -> None:
-    """For `networkTopologyStabilizePeriodSeconds`, unless it became read-only, and never before the others."""
+    """It is so for `networkTopologyStabilizePeriodSeconds`, unless it became read-only, and never before the others."""
     clock = Clock()
     everybody = {"a1": "/a", "a2": "/a", "b1": "/b"}
     placement = placed(everybody, clock=clock, topology_stabilize_s=60.0)
@@ -184,7 +185,7 @@ def test_who_left_a_moment_ago_is_chosen_when_the_others_do_not_suffice() -> Non
 
 
 def test_a_bookie_at_another_depth_is_never_chosen() -> None:
-    """Until those who were first have all left."""
+    """It is not chosen until all bookies that were there first have left."""
     placement = placed({"a1": "/a", "b1": "/b", "odd": "/region/rack"})
     with pytest.raises(NotEnoughBookies, match="2 are writable"):
         placement.new_ensemble(3, 3, 2)
@@ -194,12 +195,14 @@ def test_a_bookie_at_another_depth_is_never_chosen() -> None:
 
 
 def test_a_full_rack_is_left_for_another_by_weight() -> None:
-    """Outside of the first one's rack the median of those outside bounds the weights, as upstream has it."""
+    """Outside the first bookie's rack, weights are capped by the median of the bookies there, as in Apache
+    BookKeeper.
+    """
     places = {"a1": "/a", **{f"b{number}": "/b" for number in range(4)}}
     free = {"a1": 1, "b0": 100, "b1": 100, "b2": 200, "b3": 10_000}
     placement = placed(places, local="/a", weighted_placement=True)
     placement.weights_changed(free)
     counts = Counter(placement.new_ensemble(2, 2, 2)[1] for _ in range(20_000))
-    # Median of the rest 150: the cap is 450.
+    # The median of the rest is 150, so the cap is 450.
     assert counts["b3"] / 20_000 == pytest.approx(450 / 850, abs=0.02)
     assert counts["b2"] / 20_000 == pytest.approx(200 / 850, abs=0.02)

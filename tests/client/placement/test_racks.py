@@ -1,4 +1,4 @@
-"""Drawing outside of some racks: as if the rest were a cluster of its own."""
+"""Draws outside some racks behave as if the other bookies were a cluster of their own."""
 
 from collections import Counter
 from random import Random
@@ -25,7 +25,7 @@ SPACES = {
 @pytest.mark.parametrize("mode", ["median", "min"])
 @pytest.mark.parametrize("spaces", SPACES.values(), ids=SPACES)
 def test_weights_outside_are_bounded_by_those_outside(spaces: list[int], mode: str) -> None:
-    """Upstream makes a new table of what is left for each bookie that it chooses; the chances are the same."""
+    """Apache BookKeeper makes a new table of the other bookies for each choice; the chances here are the same."""
     places = dict(zip(BOOKIES, ["/a", "/a", "/b", "/b", "/b", "/c", "/c", "/d", "/d"], strict=True))
     free = dict(zip(BOOKIES, spaces, strict=True))
     racks = Racks(places, free, ClientConfig(weighted_placement=True, weight_cap=mode), Random(4))
@@ -57,7 +57,7 @@ def test_pl1_outside_finds_somebody_whenever_there_is_somebody(
     mode: str,
     seed: int,
 ) -> None:
-    """PL1: and ends when there is nobody."""
+    """PL1: a draw finds a bookie if there is one, and ends if there is none."""
     racks = Racks(places, free, ClientConfig(weighted_placement=weighted, weight_cap=mode), Random(seed))
     left = {bookie for bookie, rack in places.items() if rack not in out and bookie not in refused}
     chosen = racks.outside(out, refused.__contains__)

@@ -15,7 +15,7 @@ ALL = [0, 1, 2, 3, 4]
 
 
 class Case:
-    """An order with everybody writable unless said otherwise."""
+    """A read order with all bookies writable unless stated otherwise."""
 
     def __init__(self, **settings: Any) -> None:
         self.clock = Clock()
@@ -37,7 +37,7 @@ class Case:
 
 
 def test_nothing_changes_while_all_are_well() -> None:
-    """Read-only bookies are well."""
+    """Writable and read-only bookies that are well keep their order."""
     case = Case()
     assert case([2, 3, 4]) == [2, 3, 4]
     case.writable -= {"c"}
@@ -50,7 +50,9 @@ def test_nothing_changes_while_all_are_well() -> None:
 
 
 def test_classes_in_their_order() -> None:
-    """Writable, writable that failed (the older entry first), read-only, slow (the fewer pending first), gone."""
+    """Writable, then failed (the older entry first), read-only, slow (fewer pending requests first), and absent
+    bookies.
+    """
     case = Case()
     case.order.slow("a")
     case.order.slow("b")
@@ -69,7 +71,7 @@ def test_classes_in_their_order() -> None:
 
 
 def test_it_is_forgotten() -> None:
-    """After `bookieFailureHistoryExpirationMSec`."""
+    """Slow and failed bookies are forgotten after `bookieFailureHistoryExpirationMSec`."""
     case = Case(bookie_failure_expiry_s=10.0)
     case.order.slow("a")
     case.clock.now = 9.0
@@ -87,7 +89,7 @@ def test_it_is_forgotten() -> None:
     ],
 )
 def test_what_is_switched_off_is_not_kept(settings: dict[str, Any], expected: list[int]) -> None:
-    """Failures by `enableBookieFailureTracking`; slow bookies where pending requests decide; all of it."""
+    """Failures, slow bookies and the whole order can be disabled by their settings."""
     case = Case(**settings)
     case.order.slow("a")
     case.order.failed("b", 1)
@@ -95,7 +97,7 @@ def test_what_is_switched_off_is_not_kept(settings: dict[str, Any], expected: li
 
 
 def test_the_least_busy_replica_comes_first_from_a_threshold_on() -> None:
-    """`readReorderThresholdPendingRequests`: the others keep their order."""
+    """With `readReorderThresholdPendingRequests` the least busy replica is first, and the others keep their order."""
     case = Case(reorder_pending_threshold=3)
     case.pending = {"a": 5, "b": 4, "c": 3, "d": 3, "e": 9}
     assert case() == ALL
@@ -104,7 +106,7 @@ def test_the_least_busy_replica_comes_first_from_a_threshold_on() -> None:
 
 
 def test_random_reordering_stays_within_the_classes() -> None:
-    """`ensembleRandomReadReordering` spreads reads over the healthy ones."""
+    """`ensembleRandomReadReordering` distributes reads over the healthy bookies."""
     case = Case(random_read_reordering=True)
     case.order.slow("a")
     case.order.slow("b")
@@ -114,7 +116,7 @@ def test_random_reordering_stays_within_the_classes() -> None:
 
 
 def test_another_region_is_read_behind_two_local_ones() -> None:
-    """At the latest; at once where none is local."""
+    """A replica of another region is third at the latest, and first if none is local."""
     case = Case()
     assert case(remote="de".__contains__) == [0, 1, 3, 2, 4]
     assert case([4, 3, 2, 1, 0], remote="de".__contains__) == [2, 1, 4, 0, 3]

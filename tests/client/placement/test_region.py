@@ -1,4 +1,4 @@
-"""Region-aware placement against checkers that try everything, on small clusters."""
+"""Region-aware placement, compared with checkers that try everything, on small clusters."""
 
 from collections import Counter
 from itertools import combinations
@@ -23,17 +23,17 @@ CLUSTERS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(PLACES))
 
 
 def region(place: str) -> str:
-    """The first component."""
+    """Return the first component of a location."""
     return place.split("/")[1]
 
 
 def regional(places: dict[str, str], **settings: Any) -> RegionPlacement:
-    """A policy over these places."""
+    """Return a policy over these locations."""
     return placed_by(RegionPlacement, places, DEFAULT, **settings)
 
 
 def durable(regions: list[str], write_quorum: int, ack_quorum: int, least: int) -> bool:
-    """Whether no `least - 1` regions hold an ack quorum of a write quorum, by trying all."""
+    """Return whether no `least - 1` regions hold an ack quorum of a write quorum, by trying all."""
     for window in windows(regions, write_quorum):
         held = Counter(window)
         for lost in combinations(held, min(least - 1, len(held))):
@@ -68,7 +68,7 @@ def test_ensembles_outlive_regions(
     read_only: frozenset[str],
     local: str,
 ) -> None:
-    """Distinct, writable, not excluded; where regions must be outlived, no few of them hold an ack quorum."""
+    """Bookies are distinct, writable and not excluded; with durability, too few regions never hold an ack quorum."""
     size, write_quorum, ack_quorum = quorums
     placement = regional(places, local=local, **rules)
     placement.weights_changed(free)
@@ -101,7 +101,7 @@ def test_ensembles_outlive_regions(
 def test_a_replacement_is_near_or_keeps_what_must_be_outlived(
     places: dict[str, str], ensemble: list[str], excluded: frozenset[str], index: int, regions: str
 ) -> None:
-    """Same rack, else same region, else any that durability allows; NotEnoughBookies when there is none of these."""
+    """A replacement is of the same rack, or else the same region, or else any that durability allows."""
     placement = regional(places, regions=regions)
     homes = [places.get(bookie, DEFAULT) for bookie in ensemble]
     candidates = set(places) - set(ensemble) - excluded
@@ -123,7 +123,7 @@ THREE = {f"{name}{rack}{number}": f"/{name}/{rack}" for name in "xyz" for rack i
 
 @pytest.mark.parametrize(("size", "counts"), [(3, [1, 1, 1]), (4, [2, 1, 1]), (6, [2, 2, 2]), (2, [1, 1])])
 def test_regions_share_evenly_and_take_turns(size: int, counts: list[int]) -> None:
-    """And within a region racks differ."""
+    """Regions share an ensemble evenly, and racks differ within a region."""
     placement = regional(THREE)
     shares: Counter[str] = Counter()
     for _ in range(60):
@@ -136,7 +136,7 @@ def test_regions_share_evenly_and_take_turns(size: int, counts: list[int]) -> No
 
 
 def test_the_own_region_comes_first() -> None:
-    """Also its odd bookie."""
+    """The client's region comes first, also for the odd bookie."""
     placement = regional(THREE, local="/y/1")
     for _ in range(20):
         ensemble = placement.new_ensemble(4, 2, 2)
@@ -145,7 +145,7 @@ def test_the_own_region_comes_first() -> None:
 
 
 def test_what_a_region_cannot_give_the_others_do() -> None:
-    """One after the other until all is placed."""
+    """The other regions fill in, one after the other, until the ensemble is complete."""
     places = {"x1": "/x/1", **{f"y{n}": f"/y/{n}" for n in range(4)}, **{f"z{n}": f"/z/{n}" for n in range(4)}}
     placement = regional(places)
     for _ in range(20):
@@ -158,7 +158,7 @@ def test_what_a_region_cannot_give_the_others_do() -> None:
 
 
 def test_reads_look_at_another_region_early() -> None:
-    """Behind two local replicas; where the client's region is not known they keep their order."""
+    """Another region follows two local replicas; if the client's region is unknown, the order does not change."""
     ensemble = ["x11", "x12", "x21", "y11"]
     assert list(regional(THREE, local="/x/1").read_order(ensemble, [0, 1, 2, 3], len)) == [0, 1, 3, 2]
     assert list(regional(THREE, local="/y/1").read_order(ensemble, [0, 1, 2, 3], len)) == [3, 0, 1, 2]
@@ -166,14 +166,14 @@ def test_reads_look_at_another_region_early() -> None:
 
 
 def test_too_few_regions_to_write_to() -> None:
-    """For the durability that is asked for."""
+    """Fewer regions than durability demands are an error."""
     config = ClientConfig(regions="x;y", regions_durable_min=3)
     with pytest.raises(ConfigurationError, match="reppMinimumRegionsForDurability=3"):
         RegionPlacement(config, Random(1), Clock(), Locations(Table({}), DEFAULT), DEFAULT)
 
 
 def test_features_of_regions() -> None:
-    """A region can be closed for a while, and durability given up: for what is chosen from then on."""
+    """A region can be disallowed, and durability switched off, for later choices."""
     features = Features()
     rules: dict[str, Any] = {"regions": "x;y;z", "regions_disallow_feature": "closed"}
     locations = Locations(Table(THREE), DEFAULT, lambda bookie: bookie)

@@ -1,4 +1,4 @@
-"""Shares of bookies by their free space: the tables of upstream's rule and of the proposal on disk weights."""
+"""The weights of bookies by their free space: the tables of Apache BookKeeper and of the proposal on disk weights."""
 
 import pytest
 
@@ -34,7 +34,7 @@ SEVEN = (1, 4, 5, 10, 30, 30, 30)
 def test_the_tables_of_the_rule(
     unit: int, free: tuple[int, ...], multiple: int, mode: str, expected: tuple[float, ...]
 ) -> None:
-    """The numbers as they are published, before they are scaled to 1."""
+    """The published numbers, before they are scaled to 1, are reproduced."""
     assert shares([one * unit for one in free], multiple, mode) == pytest.approx(expected, abs=5e-5)
 
 

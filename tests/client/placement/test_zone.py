@@ -21,12 +21,12 @@ CLUSTERS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from([*PLACES, D
 
 
 def zoned(places: dict[str, str], **settings: Any) -> ZonePlacement:
-    """A policy over these places."""
+    """Return a policy over these locations."""
     return placed_by(ZonePlacement, places, DEFAULT, **settings)
 
 
 def judged(homes: list[str], write_quorum: int, least: int, desired: int) -> Adherence:
-    """By the definition: each quorum by itself, the worst counts."""
+    """Judge an ensemble by the definition: each write quorum by itself, and the worst counts."""
     if not homes or len(homes) % write_quorum or write_quorum <= least or DEFAULT in homes:
         return Adherence.FAIL
     verdicts = []
@@ -63,7 +63,7 @@ def test_strict_ensembles_adhere(
     excluded: frozenset[str],
     read_only: frozenset[str],
 ) -> None:
-    """Distinct, writable, not excluded, never in the default domain, over the zones required at least."""
+    """Bookies are distinct, writable, not excluded, not in the default domain, and over the required zones."""
     size, write_quorum = sizes
     least, desired = zones
     placement = zoned(places, weighted_placement=weighted, zones_min=least, zones_desired=desired)
@@ -95,7 +95,7 @@ def test_strict_ensembles_adhere(
 def test_adherence_agrees_with_the_definition(
     places: dict[str, str], ensemble: list[str], write_quorum: int, zones: tuple[int, int]
 ) -> None:
-    """Strict, soft and neither."""
+    """Strict, soft and violating ensembles are told apart."""
     placement = zoned(places, zones_min=zones[0], zones_desired=zones[1])
     homes = [places.get(bookie, DEFAULT) for bookie in ensemble]
     assert placement.adheres(ensemble, write_quorum, 1) is judged(homes, write_quorum, *zones)
@@ -106,7 +106,7 @@ SIX = {f"{place[1]}{place[3]}{number}": place for place in PLACES for number in 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_three_zones_and_replacements_among_them(weighted: bool) -> None:
-    """With room everywhere each quorum has all the zones desired, also after each replacement."""
+    """If there is room everywhere, each write quorum has all desired zones, also after each replacement."""
     placement = zoned(SIX, weighted_placement=weighted)
     placement.weights_changed(dict.fromkeys(SIX, 100))
     for _ in range(30):
@@ -118,7 +118,7 @@ def test_three_zones_and_replacements_among_them(weighted: bool) -> None:
 
 
 def test_a_zone_that_is_down_leaves_a_soft_ensemble() -> None:
-    """Two zones are what is required."""
+    """Two zones are enough for what is required."""
     placement = zoned({bookie: place for bookie, place in SIX.items() if place[1] != "z"})
     ensemble = placement.new_ensemble(3, 3, 2)
     assert placement.adheres(ensemble, 3, 2) is Adherence.MEETS_SOFT
@@ -127,7 +127,7 @@ def test_a_zone_that_is_down_leaves_a_soft_ensemble() -> None:
 
 
 def test_candidates_bound_their_own_weights() -> None:
-    """The dynamic selector: the median is that of those who can be chosen."""
+    """With the dynamic selector the median is that of the candidates."""
     places = {"x": "/x/1", "y": "/y/1", **{f"z{number}": "/z/1" for number in range(3)}}
     placement = zoned(places, weighted_placement=True, weight_multiple_max=2)
     placement.weights_changed({"x": 1, "y": 1, "z0": 100, "z1": 200, "z2": 1000})
@@ -136,14 +136,14 @@ def test_candidates_bound_their_own_weights() -> None:
 
 
 def test_any_bookies_where_zones_are_not_enforced() -> None:
-    """Default domain, any size."""
+    """Any bookies are chosen for any size, also from the default domain."""
     placement = zoned({"a": DEFAULT, "b": DEFAULT, "c": "/x/1"}, zones_strict=False)
     assert sorted(placement.new_ensemble(3, 2, 2)) == ["a", "b", "c"]
     assert placement.replacement(2, 2, ["a", "b"], 0) == "c"
 
 
 def test_zones_of_those_who_acknowledged() -> None:
-    """An ack quorum of them, in as many zones as a quorum must span."""
+    """The bookies must be an ack quorum, in as many zones as a write quorum must span."""
     placement = zoned(SIX)
     assert placement.spans_fault_domains({"x11", "y11"}, 3, 2)
     assert not placement.spans_fault_domains({"x11", "x21"}, 3, 2)
@@ -151,7 +151,7 @@ def test_zones_of_those_who_acknowledged() -> None:
 
 
 def test_more_zones_required_than_desired() -> None:
-    """Cannot be."""
+    """Requiring more zones than desired is an error."""
     with pytest.raises(ConfigurationError, match="minNumZonesPerWriteQuorum=3"):
         ZonePlacement(
             ClientConfig(zones_min=3, zones_desired=2), Random(1), Clock(), Locations(Table({}), DEFAULT), DEFAULT

@@ -1,6 +1,6 @@
-"""Four real bookies around one metadata store of each kind, and ledgers on them that are made entry by entry.
+"""Four real bookies with a metadata store of each kind, and ledgers on them that are made entry by entry.
 
-A *ghost* is a bookie that some ledger names and that does not run: to the cluster a bookie that died.
+A *ghost* is a bookie in some ledger's metadata that does not run; the cluster takes it for a bookie that died.
 """
 
 import asyncio
@@ -70,10 +70,11 @@ class Cluster:
         longer: Collection[tuple[str, int]] = (),
         ledger: int | None = None,
     ) -> int:
-        """A ledger with entries 0 to `last` on the bookies of its segments that run; on `spoiled` no digest holds.
+        """Write a ledger with entries 0 to `last` to those bookies of its segments that run; on `spoiled` no digest
+        is valid.
 
-        Nothing is written to those that are `absent`, and no entry of `holes` to anybody; at each of `longer`, a bookie
-        and an entry, the ledger is said to be a byte longer.
+        Nothing is written to bookies in `absent`, and no entry of `holes` to any bookie. For each bookie and entry in
+        `longer`, the ledger's length in that entry is one byte more.
         """
         size = len(segments[0][1])
         digest = digest or Digest.of(DigestType.CRC32C, PASSWORD)
@@ -103,11 +104,11 @@ class Cluster:
         return ledger
 
     def bookies_of(self, ledger: int) -> list[tuple[str, ...]]:
-        """The ensembles of a ledger now."""
+        """Return the present ensembles of a ledger."""
         return [segment.bookies for segment in self.driver.ledgers.read(ledger).value.segments]
 
     def wait_without(self, ledger: int, bookie: str) -> LedgerMetadata:
-        """Block until no segment names `bookie`."""
+        """Block until no segment has `bookie`."""
         seen = Seen()
         watch = self.driver.ledgers.watch(ledger, seen)
 
@@ -119,7 +120,7 @@ class Cluster:
         return found.value  # type: ignore[no-any-return]
 
     def holds(self, ledger: int, metadata: LedgerMetadata, *, but: str = "") -> None:
-        """Fail unless each bookie `but` one holds, with a digest that verifies, every entry that it has to."""
+        """Fail unless each bookie except `but` holds every entry that it must, with a valid digest."""
         assert metadata.digest_type is not None
         digest = Digest.of(DigestType(metadata.digest_type), metadata.password)
 
@@ -137,7 +138,7 @@ class Cluster:
 
     @asynccontextmanager
     async def world(self, name: str = "worker", **keys: Any) -> AsyncIterator[World]:
-        """Auto-recovery's world under a session of its own; keys of either kind of settings."""
+        """Return what auto-recovery shares, under a session of its own, with settings of either kind."""
         given = {**SOON, **keys}
         own = {one.metadata["key"] for one in RecoverySettings.__dataclass_fields__.values()}
         settings = RecoverySettings.of({key: value for key, value in given.items() if key in own})
@@ -151,7 +152,7 @@ class Cluster:
 
 
 async def comes_true(fits: Callable[[], bool]) -> None:
-    """Wait for what nobody announces."""
+    """Wait for a condition without notification."""
     for _ in itertools.count():
         if fits():
             return
@@ -159,7 +160,7 @@ async def comes_true(fits: Callable[[], bool]) -> None:
 
 
 async def until(work: Awaitable[Any], done: Coroutine[Any, Any, T]) -> T:
-    """Wait for `done` while `work` is done; what ends the work first is raised."""
+    """Wait for `done` while `work` runs; if `work` ends first, its error is raised."""
     task, waiting = asyncio.ensure_future(work), asyncio.ensure_future(done)
     try:
         await asyncio.wait([task, waiting], timeout=60, return_when=asyncio.FIRST_COMPLETED)
@@ -201,12 +202,12 @@ def shared_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     driver.stop()
     for process in reversed(processes):
         process.kill()
-    gc.collect()  # gRPC takes its channels down when they are collected: here, not in somebody else's test
+    gc.collect()  # gRPC closes its channels when they are collected, which should happen here and not in another test
 
 
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
-    """The shared one, with nothing marked and no ledgers; all bookies run."""
+    """The shared cluster, without marks and ledgers, and with all bookies running."""
     for process in shared_cluster.processes:
         if process.process is None:
             process.start()
@@ -222,4 +223,4 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
 
 
 def _ignore() -> None:
-    """Nobody waits."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""What an auditor finds, and when: real bookies, each test with ledgers of its own."""
+"""What an auditor finds, and when, on real bookies; each test has ledgers of its own."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,9 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 
 @pytest.mark.thorough
 def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
-    """A bookie that runs but lacks its first or last entry is found, closed or open; what is right is left alone."""
+    """A running bookie without its first or last entry is found, in closed and open ledgers; correct ones are left
+    alone.
+    """
     one, two, three, _ = cluster.ids
     right = asyncio.run(cluster.write([(0, (one, two))], 10))
     lacking = asyncio.run(cluster.write([(0, (one, two, three))], 10, absent=[two]))
@@ -41,7 +43,7 @@ def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(("percentage", "finds"), [(0, 0), (100, 1)])
 def test_a_hole_in_the_middle(cluster: Cluster, percentage: int, finds: int) -> None:
-    """It is found only where all entries are asked for."""
+    """It is found only if all entries are read."""
     one, two, *_ = cluster.ids
     asyncio.run(cluster.write([(0, (one, two))], 10, holes=[5]))
 
@@ -54,7 +56,7 @@ def test_a_hole_in_the_middle(cluster: Cluster, percentage: int, finds: int) -> 
 
 
 def test_the_count_of_replicas(cluster: Cluster) -> None:
-    """By the bookies' own lists: none, fewer than the ack quorum, fewer than the write quorum."""
+    """Entries with no replica, with fewer than the ack quorum, and with fewer than the write quorum are counted."""
     one, two, three, _ = cluster.ids
     asyncio.run(cluster.write([(0, (one, two, three)), (4, (two, three, one))], 10, ack_quorum=2))
     asyncio.run(cluster.write([(0, (one, two, three))], 10, ack_quorum=2, absent=[one]))
@@ -73,7 +75,7 @@ def test_the_count_of_replicas(cluster: Cluster) -> None:
 
 
 def test_op2_a_lost_bookie_has_its_delay(cluster: Cluster) -> None:
-    """OP2 (bookkeeper#3817): within the delay nothing is marked, whoever misses it; an operator cuts it short."""
+    """OP2 (bookkeeper#3817): nothing is marked within the delay by any check; an operator can cut it short."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 10))
     replication = cluster.driver.replication
@@ -98,7 +100,7 @@ def test_op2_a_lost_bookie_has_its_delay(cluster: Cluster) -> None:
 
 
 def test_checks_go_on_where_the_last_auditor_was(cluster: Cluster) -> None:
-    """The time of a check is kept in the store: one that is due runs, one that ran lately does not."""
+    """The time of a check is in the metadata store: one that is due runs, and one that ran recently does not."""
     one, two, *_ = cluster.ids
     asyncio.run(cluster.write([(0, (one, two))], 3))
     replication = cluster.driver.replication

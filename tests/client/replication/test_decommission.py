@@ -1,4 +1,4 @@
-"""How far a decommission is, and how long it will take, on modelled ledgers under modelled time."""
+"""The progress of a decommission, and the time it will take, on modelled ledgers under modelled time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,36 +17,36 @@ LEDGERS = 10
 
 
 class Shrinking:
-    """Metadata and queue of ten ledgers on the bookie "old" and on "one": from second 5 on another one each second.
+    """Metadata and queue of ten ledgers on "old" and "one"; from second 5 on one ledger leaves "old" each second.
 
-    Copying is switched off until then.
+    Replication is disabled until then.
     """
 
     def moved(self) -> int:
-        """How many ledgers "old" has no more."""
+        """Return how many ledgers have left "old"."""
         return min(max(int(asyncio.get_running_loop().time()) - 4, 0), LEDGERS)
 
     async def ledgers(self) -> AsyncIterator[list[int]]:
-        """All of them."""
+        """Yield all ledgers."""
         yield list(range(LEDGERS))
 
     async def read(self, ledger: int) -> Versioned[LedgerMetadata]:
-        """Closed, with an entry."""
+        """Return metadata of a closed ledger with an entry."""
         bookies = ("new" if ledger < self.moved() else "old", "one")
         closed = {"state": LedgerState.CLOSED, "last_entry": 0, "length": 1}
         value = LedgerMetadata(ensemble_size=2, write_quorum=2, ack_quorum=2, segments=(Segment(0, bookies),), **closed)  # type: ignore[arg-type]
         return Versioned(value, 0, 0)
 
     async def mark(self, *_: object) -> None:
-        """Marked."""
+        """Record a mark."""
 
     async def enabled(self) -> bool:
-        """Whether the cluster replicates."""
+        """Return whether replication is enabled."""
         return self.moved() > 0
 
 
 def test_op1_rate_and_time_left() -> None:
-    """OP1: ids that remain, ledgers a second and the seconds left; no time is told while nothing moves."""
+    """OP1: the remaining ids, ledgers per second and seconds left are reported; no time while nothing moves."""
     model: Any = Shrinking()
     nothing: Any = None
     world = World(

@@ -1,4 +1,4 @@
-"""What each bookie has to hold: compared with the write sets, entry by entry."""
+"""What each bookie must hold, compared with the write sets entry by entry."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState,
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> tuple[LedgerMetadata, int]:
-    """Metadata of any shape, and a LAC that fits."""
+    """Metadata of any shape, with a possible LAC."""
     size = draw(st.integers(1, 5))
     quorum = draw(st.integers(1, size))
     firsts = sorted({0, *draw(st.lists(st.integers(1, 60), max_size=4))})
@@ -30,7 +30,7 @@ def ledgers(draw: st.DrawFn) -> tuple[LedgerMetadata, int]:
 
 @given(ledgers())
 def test_fragments_are_the_write_sets(made: tuple[LedgerMetadata, int]) -> None:
-    """First and last entry of each place are those of the entries in whose write set it is, and none is left out."""
+    """The first and last entry of each place agree with the write sets, and no place is missing."""
     metadata, lac = made
     found = fragments(metadata, lac)
     for part in found:
@@ -48,7 +48,7 @@ def test_fragments_are_the_write_sets(made: tuple[LedgerMetadata, int]) -> None:
 
 @given(ledgers())
 def test_what_is_written_to_is_not_closed(made: tuple[LedgerMetadata, int]) -> None:
-    """Of an open ledger: never the last segment, and the ones before only when the LAC has passed them."""
+    """In an open ledger the last segment is never closed, and earlier ones only when the LAC has passed them."""
     metadata, lac = made
     tail = metadata.segments[-1].first_entry
     for part in fragments(metadata, lac):

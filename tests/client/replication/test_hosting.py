@@ -1,4 +1,4 @@
-"""Auto-recovery where operators run it: inside `bookie-server`, and in a process of its own."""
+"""Auto-recovery as operators run it: inside `bookie-server`, and in a process of its own."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ ALONE = "import sys; from bookie.client.replication.service import run_alone; ru
 
 
 def test_bookie_server_hosts_it(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """The bookies elect an auditor, find the ledger and copy it; a stop withdraws, and an election follows."""
+    """The bookies elect an auditor, find a ledger and copy it; when the auditor stops, another is elected."""
     keys = {name: str(value) for name, value in SOON.items()}
     processes = bookies(3, autoRecoveryDaemonEnabled="true", **keys)
     one, two, three = (process.id for process in processes)
@@ -37,7 +37,7 @@ def test_bookie_server_hosts_it(bookies: Callable[..., list[BookieProcess]]) -> 
 
 
 def test_a_setting_that_is_wrong_refuses_the_start(new_bookies: Callable[..., list[BookieProcess]]) -> None:
-    """With one line that names it."""
+    """A wrong setting refuses the start, with one line that names it."""
     (process,) = new_bookies(1, autoRecoveryDaemonEnabled="true", ensemblePlacementPolicy="nonsense")
     assert process.run() == 1
     assert "ensemblePlacementPolicy='nonsense': it must be one of" in process.log_text()

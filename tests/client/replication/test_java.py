@@ -19,9 +19,10 @@ LAST = 30
 
 @pytest.mark.parametrize("shared_cluster", ["zookeeper"], indirect=True)
 def test_java_and_ours_share_queue_and_election(cluster: Cluster, java_peer: JavaPeer, tmp_path: Path) -> None:
-    """What our auditor marks Java's worker copies; after ours Java's is elected, and our worker copies what that marks.
+    """Java's worker copies what our auditor marks; then Java's auditor is elected, and our worker copies what it
+    marks.
 
-    Then the Java client reads both ledgers, whose first places were the ones that were lost.
+    The Java client then reads both ledgers, whose first places were lost.
     """
     one, two, *_ = cluster.ids
     by_java = asyncio.run(cluster.write([(0, (GHOST, one, two))], LAST))

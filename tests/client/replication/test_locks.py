@@ -1,4 +1,4 @@
-"""The lock of a ledger, marked or not, and whoever leaves while it is being taken."""
+"""The lock of a ledger, marked or not, and callers that leave while it is being acquired."""
 
 import asyncio
 import threading
@@ -19,9 +19,9 @@ LEDGER = 7
 
 
 class Slow:
-    """Marks and locks of a driver that tells of a lock it has taken only when it is let `go`.
+    """Marks and locks of a driver that reports an acquired lock only when the test sets `go`.
 
-    It keeps the locks that it made: nothing may depend on when they are collected.
+    It keeps the locks that it made, so that nothing depends on when they are garbage-collected.
     """
 
     def __init__(self, replication: Any) -> None:
@@ -30,19 +30,19 @@ class Slow:
         self.taken, self.go = threading.Event(), threading.Event()
 
     def lock(self, ledger: int) -> AbstractContextManager[bool]:
-        """As the driver's."""
+        """Acquire a lock, then wait for `go`."""
         self._locks.append(self._lock(ledger))
         return self._locks[-1]
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
-        """As the driver's."""
+        """Claim a ledger, then wait for `go`."""
         claim: Claim | None = self._replication.claim(owner, random, changed)
         self.taken.set()
         self.go.wait()
         return claim
 
     def release(self, claim: Claim) -> None:
-        """As the driver's."""
+        """Release a lock with the driver."""
         self._replication.release(claim)
 
     @contextmanager
@@ -54,13 +54,13 @@ class Slow:
 
 
 async def hold(world: World, _: Cluster) -> None:
-    """A ledger, marked or not."""
+    """Hold the lock of a ledger, marked or not."""
     async with world.queue.lock(LEDGER):
         pytest.fail("it was cancelled before")
 
 
 async def work(world: World, cluster: Cluster) -> None:
-    """On a marked ledger, until told to stop."""
+    """Work on a marked ledger until cancelled."""
     cluster.driver.replication.mark(LEDGER, [GHOST], 1)
     await ReplicationWorker(world).run()
 
@@ -70,7 +70,7 @@ async def work(world: World, cluster: Cluster) -> None:
 def test_cancelled_while_it_is_taken(
     cluster: Cluster, take: Callable[[World, Cluster], Coroutine[Any, Any, None]], times: int
 ) -> None:
-    """The lock is let go, not kept until the session ends, however often its taker is cancelled meanwhile."""
+    """The lock is released, not kept until the session ends, however often its caller is cancelled meanwhile."""
 
     async def story() -> None:
         async with cluster.world() as world:
@@ -92,7 +92,7 @@ def test_cancelled_while_it_is_taken(
 
 
 def test_held_and_let_go(cluster: Cluster) -> None:
-    """Others are told that it is held; an error in its scope lets it go too."""
+    """Others see that the lock is held; an error inside its block releases it, too."""
 
     async def story() -> None:
         async with cluster.world() as one, cluster.world() as other:

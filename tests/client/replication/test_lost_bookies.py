@@ -6,7 +6,7 @@ A, B, C = "a:1", "b:1", "c:1"
 
 
 def test_a_bookie_that_returns_in_time_is_not_lost() -> None:
-    """A restart within the delay moves nothing; each absence is timed anew."""
+    """A restart within the delay moves nothing; each absence is timed from its own start."""
     lost = LostBookies()
     lost.look(frozenset({A, B}), 0)
     lost.look(frozenset({A}), 10)
@@ -24,7 +24,7 @@ def test_a_bookie_that_returns_in_time_is_not_lost() -> None:
 
 
 def test_op2_the_periodic_check_keeps_to_the_delay() -> None:
-    """OP2 (bookkeeper#3817): a bookie that is found missing by the check counts from when it was missed first."""
+    """OP2 (bookkeeper#3817): a bookie that the check finds missing is timed from when it was first missed."""
     lost = LostBookies()
     lost.look(frozenset({A}), 0)
     lost.know({A, B})
@@ -35,7 +35,7 @@ def test_op2_the_periodic_check_keeps_to_the_delay() -> None:
 
 
 def test_bug_38_a_bookie_that_died_before_the_auditor_began() -> None:
-    """bookkeeper#4419: what ledgers name is known, though nobody of now ever saw it."""
+    """bookkeeper#4419: bookies in ledger metadata are known, even if they were never seen registered."""
     lost = LostBookies()
     lost.look(frozenset({A}), 0)
     assert lost.due(0, 100) == frozenset()
@@ -45,7 +45,7 @@ def test_bug_38_a_bookie_that_died_before_the_auditor_began() -> None:
 
 
 def test_several_at_a_time_are_lost_at_once() -> None:
-    """As upstream: that is no restart of one bookie. An operator's wish does the same."""
+    """Several missing bookies are no restart of one, so they are lost at once, as at an operator's request."""
     lost = LostBookies()
     lost.look(frozenset({A, B, C}), 0)
     lost.look(frozenset({A, C}), 1)
@@ -56,7 +56,7 @@ def test_several_at_a_time_are_lost_at_once() -> None:
 
 
 def test_a_periodic_check_marks_again() -> None:
-    """Marks may have been lost: whoever is still missing is audited once more."""
+    """Marks may have been lost, so bookies that are still missing are audited again."""
     lost = LostBookies()
     lost.look(frozenset({A, B}), 0)
     lost.look(frozenset({A}), 1)

@@ -1,4 +1,4 @@
-"""Who holds the auditor's office, on a modelled queue under modelled time: whoever cannot audit must not hold it."""
+"""The auditor's office, on a modelled queue under modelled time: a process that cannot audit must not keep it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,14 +20,14 @@ DELAY_S = 600
 
 
 class Office:
-    """One election: the first that stands is elected, the next when it withdraws."""
+    """An election: the first candidate is elected, and the next one when it withdraws."""
 
     def __init__(self) -> None:
         self.candidates: list[Candidacy] = []
         self.terms: list[str] = []
 
     def elect(self) -> None:
-        """Tell the first, once."""
+        """Inform the first candidate, once."""
         if self.candidates and not self.candidates[0].elected:
             first = self.candidates[0]
             first.elected = True
@@ -36,7 +36,7 @@ class Office:
 
 
 class Candidacy:
-    """Ends with `close`."""
+    """A subscription that ends with `close`."""
 
     def __init__(self, office: Office, name: str, listener: Callable[[bool], None]) -> None:
         self.office, self.name, self.listener = office, name, listener
@@ -51,14 +51,14 @@ class Candidacy:
 
 
 class Nothing:
-    """A subscription to what never changes."""
+    """A subscription to a value that never changes."""
 
     def close(self) -> None:
-        """It ends."""
+        """Do nothing."""
 
 
 class Queue:
-    """Of one auditor. Asked whether the cluster replicates, it raises `error` if there is one."""
+    """The queue of one auditor. `enabled` raises `error` if there is one."""
 
     def __init__(self, office: Office, error: Exception | None) -> None:
         self.office = office
@@ -66,43 +66,43 @@ class Queue:
         self.marked: list[int] = []
 
     async def mark(self, ledger: int, *_: object) -> None:
-        """It is kept."""
+        """Record a mark."""
         self.marked.append(ledger)
 
     async def enabled(self) -> bool:
-        """It does."""
+        """Return True."""
         if self.error is not None:
             raise self.error
         return True
 
     async def set_lost_bookie_delay_s(self, *_: object, **__: object) -> None:
-        """It is known."""
+        """Do nothing, since the delay is set."""
 
     def watch_lost_bookie_delay(self, listener: Callable[[int | None], None]) -> Nothing:
-        """It is what it is, and a store takes a while to tell that."""
+        """Report the delay after a while, like a store."""
         asyncio.get_running_loop().call_later(1, listener, DELAY_S)
         return Nothing()
 
     def stand(self, name: str, listener: Callable[[bool], None]) -> Candidacy:
-        """Be a candidate."""
+        """Stand for election."""
         return Candidacy(self.office, name, listener)
 
 
 class Ledgers:
-    """Metadata of a cluster with one ledger, on one bookie."""
+    """Metadata of a cluster with one ledger on one bookie."""
 
     async def ledgers(self) -> AsyncIterator[list[int]]:
-        """That one."""
+        """Yield that ledger."""
         yield [7]
 
     async def read(self, _: int) -> Versioned[LedgerMetadata]:
-        """Closed, and empty."""
+        """Return metadata of a closed, empty ledger."""
         segments = (Segment(0, ("away",)),)
         return Versioned(LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=segments), 0, 0)
 
 
 def world(name: str, office: Office, error: Exception | None = None) -> World:
-    """Of an auditor that fails with `error` whenever it is elected."""
+    """Return what an auditor needs that fails with `error` whenever it is elected."""
     nothing: Any = None
     return World(
         name=name,
@@ -120,12 +120,12 @@ def world(name: str, office: Office, error: Exception | None = None) -> World:
 
 
 def auditor(name: str, office: Office, error: Exception | None = None) -> Auditor:
-    """Of such a world."""
+    """Return such an auditor."""
     return Auditor(world(name, office, error))
 
 
 def test_an_auditor_that_fails_gives_up_its_office() -> None:
-    """Another one takes it and keeps it; the first stands again, behind that one."""
+    """Another candidate takes the office and keeps it; the first one stands again after it."""
 
     async def main() -> None:
         office = Office()
@@ -145,7 +145,7 @@ def test_an_auditor_that_fails_gives_up_its_office() -> None:
 
 
 def test_a_lone_auditor_that_fails_tries_again() -> None:
-    """After a pause each time: nobody else does it."""
+    """The only candidate tries again, after a pause each time."""
 
     async def main() -> None:
         office = Office()
@@ -159,7 +159,7 @@ def test_a_lone_auditor_that_fails_tries_again() -> None:
 
 
 def test_a_second_term_waits_for_lost_bookies_as_the_first_did() -> None:
-    """Only an operator who writes the delay again asks for an audit at once; that it is told anew is no such thing."""
+    """Only an operator who writes the delay again requests an audit; reporting it to a new term does not."""
 
     async def main() -> None:
         office = Office()
@@ -182,7 +182,7 @@ def test_a_second_term_waits_for_lost_bookies_as_the_first_did() -> None:
 
 
 def test_an_auditor_ends_with_its_client() -> None:
-    """There is nothing more to be had then."""
+    """An auditor ends when its client is closed."""
 
     async def main() -> None:
         office = Office()

@@ -1,4 +1,4 @@
-"""How fast copies go, and who goes first, under a clock that the test winds."""
+"""The rate of copies, and which bookies go first, with a clock that the test moves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ HOLD_S = 320.0
 
 
 def timed(work: Callable[[], Awaitable[object]]) -> float:
-    """Seconds of the loop that `work` takes."""
+    """Return the seconds of the event loop that `work` takes."""
     loop = VirtualLoop()
 
     async def main() -> float:
@@ -35,7 +35,7 @@ def timed(work: Callable[[], Awaitable[object]]) -> float:
 
 @given(st.lists(st.integers(1, 1 << 20), min_size=2, max_size=30), st.integers(1000, 1 << 24))
 def test_bytes_a_second(sizes: list[int], rate: int) -> None:
-    """All but the last is paid for when the last is taken, and never more slowly than that."""
+    """When the last bytes are taken, the time of all but these has passed, and not more."""
 
     async def take() -> None:
         throttle = Throttle(rate)
@@ -46,7 +46,7 @@ def test_bytes_a_second(sizes: list[int], rate: int) -> None:
 
 
 def test_no_limit() -> None:
-    """-1 and 0 wait for nothing."""
+    """With -1 and 0 there is no wait."""
 
     async def take() -> None:
         await Throttle(-1).take(1 << 40)
@@ -56,7 +56,7 @@ def test_no_limit() -> None:
 
 
 def world(free: dict[str, int], **keys: Any) -> World:
-    """Only what a worker needs for its pauses; nothing else of it is asked."""
+    """Return only what a worker needs for its pauses."""
     cluster = Cluster(writable=frozenset(free), free_bytes=free)
     settings = RecoverySettings(failed_ledger_hold_s=HOLD_S)
     nothing = cast("Any", None)
@@ -77,7 +77,7 @@ def world(free: dict[str, int], **keys: Any) -> World:
 
 
 class Released:
-    """When each claim was let go."""
+    """A queue that records when each claim was released."""
 
     def __init__(self) -> None:
         self.at: list[float] = []
@@ -91,7 +91,7 @@ class Released:
     [(0, 10.0), (50, 7.5), (100, 5.0), (200, 0.0), (300, 0.0)],
 )
 def test_bookies_with_little_room_pause_longer(mine: int, seconds: float) -> None:
-    """The pause is the share by which a bookie's free space lies below the median, of the longest one."""
+    """The pause is a share of the longest one: how far the bookie's free space is below the median."""
     there = world(
         {"me": mine, "a": 200, "b": 200, "c": 400},
         diskWeightBasedPlacementEnabled=True,
@@ -103,12 +103,12 @@ def test_bookies_with_little_room_pause_longer(mine: int, seconds: float) -> Non
 
 @pytest.mark.parametrize("keys", [{}, {"weightPacedReplicationEnabled": True}])
 def test_no_pause_unless_both_are_asked_for(keys: dict[str, Any]) -> None:
-    """Weights must be on, and the pauses too."""
+    """There is a pause only if weights and pauses are both enabled."""
     assert timed(ReplicationWorker(world({"me": 0, "a": 9}, **keys))._pause) == 0
 
 
 def test_a_ledger_that_fails_rests_longer_each_time() -> None:
-    """A 32nd of the longest rest first, doubled each time; OP1: the longest at once where no replica is left."""
+    """It is held for a 32nd of the longest time first, doubled each time; OP1: for all of it if no replica is left."""
     there = world({})
     worker, claim = ReplicationWorker(there), Claim(7, 0)
 

@@ -1,4 +1,4 @@
-"""Ledgers that lost replicas get new ones: real bookies, real metadata stores, each test with ledgers of its own."""
+"""Ledgers that lost replicas get new ones, on real bookies and metadata stores; each test has ledgers of its own."""
 
 import asyncio
 from pathlib import Path
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 
 
 async def replicate(world: World, count: int) -> None:
-    """A worker runs until it has finished so many ledgers."""
+    """Run a worker until it has finished this many ledgers."""
     await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers >= count))
 
 
 async def work(cluster: Cluster, *ledgers: int, **keys: Any) -> dict[str, int]:
-    """Mark `ledgers`, and let a worker run until none is; its counters."""
+    """Mark `ledgers`, run a worker until none is left, and return its counters."""
     for ledger in ledgers:
         cluster.driver.replication.mark(ledger, [GHOST], 1)
     async with cluster.world(**keys) as world:
@@ -38,7 +38,7 @@ async def work(cluster: Cluster, *ledgers: int, **keys: Any) -> dict[str, int]:
 
 @pytest.mark.parametrize("digest_type", DigestType)
 def test_a_lost_replica_is_copied(cluster: Cluster, digest_type: DigestType) -> None:
-    """L11: whoever takes a place holds all its entries, digests and all, once the metadata names it."""
+    """L11: once the metadata have a new bookie, it holds all entries of its place, with valid digests."""
     one, two, *_ = cluster.ids
     digest = Digest.of(digest_type, PASSWORD)
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 40, digest=digest))
@@ -52,7 +52,7 @@ def test_a_lost_replica_is_copied(cluster: Cluster, digest_type: DigestType) -> 
 
 
 def closed_logs_of(bookie: BookieProcess, ledger: int) -> list[Path]:
-    """Entry logs of a bookie that take nothing more and hold entries of the ledger."""
+    """Return the closed entry logs of a bookie that have entries of the ledger."""
     found = []
     for path in bookie.ledgers.rglob("*.log"):
         held = read_map(path)
@@ -62,8 +62,9 @@ def closed_logs_of(bookie: BookieProcess, ledger: int) -> list[Path]:
 
 
 def test_the_copys_log_is_closed_when_it_is_done(cluster: Cluster) -> None:
-    """The worker announces that nothing follows, as BP-32 has it: the log that the copy has for itself is closed by the
-    next checkpoint. Those that the ledger was written to, and whose end nobody told, are open still.
+    """The worker announces the end of the ledger (BP-32), so the next checkpoint closes the log of the copy.
+
+    The logs of the bookies that the ledger was written to, which got no announcement, are still open.
     """
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 40))
@@ -77,7 +78,7 @@ def test_the_copys_log_is_closed_when_it_is_done(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"recoveryBatchReadEnabled": False}, {"useV2WireProtocol": True}])
 def test_every_segment_and_stripe(cluster: Cluster, keys: dict[str, Any]) -> None:
-    """Several segments, striped and not, two places lost in one of them; by batches and by single reads."""
+    """Several segments, striped and not, one with two lost places, are copied by batch reads and by single reads."""
     one, two, three, four = cluster.ids
     striped = asyncio.run(
         cluster.write([(0, (one, GHOST, two)), (10, (GHOST, three, four)), (17, (one, two, three))], 30, write_quorum=2)
@@ -91,7 +92,7 @@ def test_every_segment_and_stripe(cluster: Cluster, keys: dict[str, Any]) -> Non
 @pytest.mark.parametrize("key", ["batchReadEnabled", "recoveryBatchReadEnabled"])
 @pytest.mark.parametrize("on", [False, True])
 def test_whether_batches_are_read(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, key: str, on: bool) -> None:
-    """Only where both keys allow it, as upstream; the copy is the same."""
+    """Batches are read only if both keys allow it, as in Apache BookKeeper; the copy is the same."""
     real, batches = BookieClient.batch_read, []
 
     async def counted(client: BookieClient, bookie: str, *given: Any, **named: Any) -> Any:
@@ -107,7 +108,7 @@ def test_whether_batches_are_read(cluster: Cluster, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_wrong_digest_is_never_copied(cluster: Cluster) -> None:
-    """L11: a damaged replica is passed over; where all are damaged nothing is copied, and the ledger stays marked."""
+    """L11: a damaged replica is skipped; if all are damaged, nothing is copied and the ledger stays marked."""
     one, two, *_ = cluster.ids
     good = asyncio.run(cluster.write([(0, (one, two, GHOST))], 20, spoiled=[one]))
     asyncio.run(work(cluster, good))
@@ -129,7 +130,7 @@ def test_a_wrong_digest_is_never_copied(cluster: Cluster) -> None:
 
 
 def test_two_workers_share_the_queue(cluster: Cluster) -> None:
-    """No ledger is finished twice, none is left, and both had some."""
+    """No ledger is finished twice, none is left, and both workers finish some."""
     one, two, *_ = cluster.ids
     ledgers = [asyncio.run(cluster.write([(0, (one, GHOST, two))], 3)) for _ in range(8)]
     for ledger in ledgers:
@@ -151,7 +152,7 @@ def test_two_workers_share_the_queue(cluster: Cluster) -> None:
 
 
 def test_a_worker_that_dies_leaves_its_ledger(cluster: Cluster) -> None:
-    """Its lock ends with its session, and the worker that waits for it is told."""
+    """A lock ends with its worker's session, and another worker that waits is informed."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 3))
     cluster.driver.replication.mark(ledger, [GHOST], 1)
@@ -168,7 +169,7 @@ def test_a_worker_that_dies_leaves_its_ledger(cluster: Cluster) -> None:
 
 
 def test_an_open_ledger_is_closed_after_its_grace(cluster: Cluster) -> None:
-    """While its writer may still replace the lost bookie nothing is fenced; then the ledger is closed and copied."""
+    """Nothing is fenced while the writer may still replace the lost bookie; then the ledger is closed and copied."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 20, ack_quorum=2, closed=False))
     stats = asyncio.run(work(cluster, ledger))
@@ -190,7 +191,7 @@ def test_an_open_ledger_is_closed_after_its_grace(cluster: Cluster) -> None:
 
 
 def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
-    """Its mark goes; nothing else happens."""
+    """The mark of a deleted ledger is removed, and nothing else happens."""
     marked = cluster.driver.replication.marked
     cluster.driver.replication.mark(999_999, [GHOST], 1)
 
@@ -203,7 +204,7 @@ def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
 
 
 def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
-    """OP1: killed for good: its ledgers are copied and read without it; the one with a single replica is named."""
+    """OP1: a killed bookie's ledgers are copied and read without it; the one with a single replica is reported."""
     one, two, dying, four = cluster.ids
     process = next(process for process in cluster.processes if process.id == dying)
     ledgers = [asyncio.run(cluster.write([(0, (one, dying, two))], 10)) for _ in range(3)]
@@ -236,7 +237,7 @@ def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
 
 @pytest.mark.thorough
 def test_bug_38_an_auditor_finds_who_died_before(cluster: Cluster) -> None:
-    """bookkeeper#4419: nobody ever saw the ghost, but ledgers name it; while disabled, nothing happens."""
+    """bookkeeper#4419: a ghost is found by the ledgers that name it; while replication is disabled, nothing happens."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 10))
     driver = cluster.driver

@@ -1,4 +1,4 @@
-"""Lost replicas are copied beside auto-recovery: under its locks, and not where it is switched off."""
+"""Lost replicas are copied beside auto-recovery, under its locks, and not while it is disabled."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 
 
 def restored(cluster: Cluster, *ledgers: int, lost: str = GHOST, fence: bool = False) -> list[Restored]:
-    """What comes of each."""
+    """Return the result for each ledger."""
 
     async def run() -> list[Restored]:
         async with cluster.world("bkpipe") as world:
@@ -23,8 +23,9 @@ def restored(cluster: Cluster, *ledgers: int, lost: str = GHOST, fence: bool = F
 
 @pytest.mark.thorough
 def test_nobody_is_fought(cluster: Cluster) -> None:
-    """A ledger that a replicator holds is left to it, all are where copying is off; then it is copied, once, and the
-    lock is free again; one that was deleted stops no other.
+    """A ledger held by a worker is left to it, and nothing is copied while replication is disabled.
+
+    Then the ledger is copied, once, and its lock is free again; a deleted ledger stops no other.
     """
     one, two, *_ = cluster.ids
     replication = cluster.driver.replication
@@ -50,7 +51,7 @@ def test_nobody_is_fought(cluster: Cluster) -> None:
 
 
 def test_an_open_ledger_is_fenced_when_told(cluster: Cluster) -> None:
-    """Its last part stays as it is otherwise."""
+    """An open ledger is fenced if requested; otherwise its last part stays as it is."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 5, ack_quorum=2, closed=False))
     assert [row.state for row in restored(cluster, ledger)] == ["open"]
@@ -62,7 +63,7 @@ def test_an_open_ledger_is_fenced_when_told(cluster: Cluster) -> None:
 
 
 def test_one_that_came_back_is_not_lost(cluster: Cluster) -> None:
-    """It would get new ledgers while the old ones are copied."""
+    """A bookie that is writable again is refused, since it would get new ledgers while old ones are copied."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two))], 5))
     with pytest.raises(IllegalOperation, match=rf"bookie {one} is writable"):
@@ -70,7 +71,7 @@ def test_one_that_came_back_is_not_lost(cluster: Cluster) -> None:
 
 
 def test_a_segment_that_is_lost_stops_no_other(cluster: Cluster) -> None:
-    """What can be copied of the ledger is; then it is told what cannot."""
+    """All other segments of the ledger are copied, and then the error is raised."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST)), (5, (two, GHOST))], 9, holes=[3]))
     (row,) = restored(cluster, ledger)

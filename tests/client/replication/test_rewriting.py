@@ -1,4 +1,4 @@
-"""What live bookies lack or have damaged is written to them again; who does not take it is replaced."""
+"""Entries that live bookies lack or hold damaged are written to them again; bookies that refuse them are replaced."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 
 
 def rewritten(cluster: Cluster, found: Mapping[int, Runs], *, replace: bool = False) -> list[Restored]:
-    """What comes of each."""
+    """Return the result for each ledger."""
 
     async def run() -> list[Restored]:
         async with cluster.world("bkpipe") as world:
@@ -23,8 +23,9 @@ def rewritten(cluster: Cluster, found: Mapping[int, Runs], *, replace: bool = Fa
 
 
 def test_each_kind_is_whole_again(cluster: Cluster) -> None:
-    """Damaged entries and missing ones, striped or not, over two segments; what is no duty of the bookie is left, and
-    the second call writes the same once more.
+    """Damaged and missing entries are written again, striped or not, over two segments.
+
+    Entries that the bookie need not hold are left out, and a second call writes the same again.
     """
     one, two, three, four = cluster.ids
     damaged = asyncio.run(cluster.write([(0, (one, two, three)), (7, (one, two, four))], 20, spoiled=[two]))
@@ -41,7 +42,7 @@ def test_each_kind_is_whole_again(cluster: Cluster) -> None:
 
 
 def test_who_does_not_take_it_is_replaced(cluster: Cluster) -> None:
-    """One that is gone, in the segments that are named; one that takes it, when that is asked for; the rest stays."""
+    """A bookie that is gone is replaced in the named segments, and a live one if requested; the rest stays."""
     one, two, three, four = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two)), (5, (one, GHOST, two))], 9))
     other = asyncio.run(cluster.write([(0, (one, two, three))], 9, spoiled=[two]))
@@ -54,7 +55,7 @@ def test_who_does_not_take_it_is_replaced(cluster: Cluster) -> None:
 
 
 def test_what_nobody_has(cluster: Cluster) -> None:
-    """The entries beside it are written, and it is told; a ledger that is not marked as wrong is not touched."""
+    """Entries next to one without a replica are written, and it is reported; other ledgers are not touched."""
     one, two, three, _ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two, three))], 9, absent=[two], holes=[4]))
     fine = asyncio.run(cluster.write([(0, (one, two, three))], 9))
@@ -67,7 +68,7 @@ def test_what_nobody_has(cluster: Cluster) -> None:
 
 
 def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> None:
-    """Who is to be replaced in two segments is in the one whose entries are there."""
+    """A bookie that must be replaced in two segments is replaced in the one whose entries exist."""
     one, two, three, _ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two)), (5, (two, three))], 9, holes=[3]))
     (row,) = rewritten(cluster, {ledger: {two: [Run(0, 9)]}}, replace=True)
@@ -77,8 +78,10 @@ def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> Non
 
 
 def test_who_differs_is_no_source(cluster: Cluster) -> None:
-    """Its digest holds, but not where the others say something else: it gets theirs, a bookie that lacks the entry too,
-    and so does one that takes its place. Where all differ there is nothing to write.
+    """A replica that differs gets the entry of the others, as do a bookie that lacks it and one that replaces
+    another.
+
+    Where all replicas differ there is nothing to write.
     """
     one, two, three, four = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, two, three))], 20, longer={(two, 5), (one, 6)}))

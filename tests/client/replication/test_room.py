@@ -1,6 +1,6 @@
-"""Bookies with little room pause longer between copies: real bookies on disks of different sizes, asked by protocol.
+"""Bookies with little free space pause longer between copies: real bookies on disks of different sizes.
 
-Where no small disk can be mounted the test is skipped and says why.
+The test is skipped with a reason if no small disk can be mounted.
 """
 
 import asyncio
@@ -25,17 +25,17 @@ PACED = {
 
 
 class OnSmallDisk(BookieProcess):
-    """A bookie whose ledgers lie on a disk of its own."""
+    """A bookie whose ledgers are on a disk of its own."""
 
     disk: SmallDisk
 
     def command(self, *options: str) -> list[str]:
-        """Entered where the disk is mounted."""
+        """Return the command, run where the disk is mounted."""
         return self.disk.enter(super().command(*options))
 
 
 def paused_ms(cluster: Cluster, name: str) -> int:
-    """Of a worker that copies one ledger under this name, once it knows everybody's free space."""
+    """Return the pause of a worker with this name that copies one ledger, once it knows all free space."""
     one, two, *_ = cluster.ids
     ledger = asyncio.run(cluster.write([(0, (one, GHOST, two))], 3))
     cluster.driver.replication.mark(ledger, [GHOST], 1)
@@ -52,7 +52,9 @@ def paused_ms(cluster: Cluster, name: str) -> int:
 
 
 def test_a_bookie_with_little_room_lets_others_go_first(cluster: Cluster, tmp_path: Path) -> None:
-    """The one on the small disk pauses nearly as long as may be, the others, who are the median, hardly ever."""
+    """The bookie on the small disk pauses nearly as long as possible, the others, which are the median, hardly at
+    all.
+    """
     small = OnSmallDisk(tmp_path / "small", cluster.uri, {"zkTimeout": "4000"})
     small.ledgers.mkdir()
     try:

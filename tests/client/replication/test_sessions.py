@@ -44,7 +44,7 @@ def alone(cluster: Cluster, name: str, log: Path, **keys: Any) -> Iterator[subpr
 
 
 def wait_until(fits: Any) -> None:
-    """Block until it is so, half a minute at most."""
+    """Block until a condition holds, for half a minute at most."""
 
     async def bounded() -> None:
         async with asyncio.timeout(30):
@@ -54,9 +54,10 @@ def wait_until(fits: Any) -> None:
 
 
 def test_bug_49_an_expired_session_ends_office_and_locks(cluster: Cluster, tmp_path: Path) -> None:
-    """Stopped past its session, an auditor is followed by another; woken, it fences nothing, and stands again.
+    """An auditor stopped past its session is succeeded by another; when continued, it fences nothing and stands
+    again.
 
-    bookkeeper#1126, #2302. The open ledger that it held back is held back by its successor, from the start.
+    bookkeeper#1126, #2302. Its successor holds back, from the beginning, the open ledger that it held back.
     """
     replication, election = cluster.driver.replication, cluster.driver.election
     one, two, *_ = cluster.ids
@@ -81,7 +82,8 @@ def test_bug_49_an_expired_session_ends_office_and_locks(cluster: Cluster, tmp_p
 
 
 def test_bug_50_a_store_that_comes_and_goes(cluster: Cluster, zookeeper: ZooKeeperServer, tmp_path: Path) -> None:
-    """Bounced, ZooKeeper finds every bookie and the auditor where they were; what is marked then is copied.
+    """After ZooKeeper was restarted, every bookie and the auditor are as before; a ledger that is marked then is
+    copied.
 
     bookkeeper#3094, #2760, #4172.
     """

@@ -1,4 +1,4 @@
-"""A client of the write path on real bookies: what the facade puts together, and looks behind it."""
+"""A client of the write path on real bookies: what the facade puts together, and access to its internals."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -24,7 +24,7 @@ PATIENT = {"add_timeout_s": 60, "read_timeout_s": 60}
 
 
 def uri_of(bookie: BookieProcess) -> str:
-    """The metadata store that a first bookie owns."""
+    """Return the URI of the metadata store that the first bookie owns."""
     return f"grpc://127.0.0.1:{bookie.settings['adminPort']}"
 
 
@@ -35,7 +35,7 @@ class Client:
         self.context = context
 
     async def create(self, sizes: tuple[int, int, int], ensemble: Sequence[str] = (), **options: Any) -> LedgerWriter:
-        """A new ledger, on this ensemble if one is given."""
+        """Create a ledger, on this ensemble if one is given."""
         ensemble = tuple(ensemble) or self.context.placement.new_ensemble(*sizes)
         metadata = LedgerMetadata(
             ensemble_size=sizes[0],
@@ -52,7 +52,7 @@ class Client:
         return writer
 
     async def copies(self, writer: LedgerWriter, entry: int) -> dict[str, OpenedEntry]:
-        """Who of its write set holds an entry whole, by the metadata in the store."""
+        """Return the bookies of an entry's write set that hold it intact, according to the metadata in the store."""
         metadata = (await self.context.metadata.read(writer.ledger)).value
         found = {}
         for bookie in metadata.write_set(entry):
@@ -64,7 +64,9 @@ class Client:
         return found
 
     async def check(self, writer: LedgerWriter, payloads: Sequence[bytes], *, among: int = 40) -> LedgerMetadata:
-        """L3, L4, L6 of a closed ledger: some of its entries are on an ack quorum with payload and length; segments."""
+        """Check L3, L4 and L6 of a closed ledger: a sample of its entries is on an ack quorum, with payload and
+        length; segments.
+        """
         metadata = (await self.context.metadata.read(writer.ledger)).value
         assert metadata.problem() is None
         assert (metadata.last_entry, metadata.length) == (len(payloads) - 1, sum(map(len, payloads)))
@@ -87,7 +89,7 @@ class Client:
 async def client(
     uri: str, wrap: Callable[[MetadataStore], Any] = lambda store: store, **config: Any
 ) -> AsyncIterator[Client]:
-    """Connected to the store at `uri`; `wrap` may stand between it and the writers."""
+    """Yield a client of the store at `uri`; `wrap` may put something between the store and the writers."""
     settings = ClientConfig(**(PATIENT | config))
     store = await MetadataStore.open(open_driver(uri))
     try:
@@ -100,7 +102,7 @@ async def client(
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
-    """On a loop of its own, and not for ever."""
+    """Run on an event loop of its own, with a time limit."""
 
     async def bounded() -> None:
         async with asyncio.timeout(120):

@@ -1,4 +1,6 @@
-"""Five bookies for all tests of writing, the first with the metadata store; whoever kills one leaves it to the next."""
+"""Five bookies for all tests of writing, the first with the metadata store; a test that kills one leaves that to
+the next.
+"""
 
 from collections.abc import Iterator
 
@@ -28,7 +30,7 @@ def _all_five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BookieP
 
 @pytest.fixture
 def five(_all_five: list[BookieProcess]) -> list[BookieProcess]:
-    """All of them run."""
+    """Five bookies, all running."""
     for bookie in _all_five:
         if bookie.process is None:
             bookie.start()

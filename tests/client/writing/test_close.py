@@ -1,4 +1,4 @@
-"""The end of a ledger is told to the bookies that want to know, and waits for none of them."""
+"""The end of a ledger is announced to the bookies that advertise support for it, without waiting for them."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,13 +21,15 @@ T = TypeVar("T")
 
 
 async def there(call: Callable[[], T]) -> T:
-    """A scripted bookie's move, while the loop runs."""
+    """Run the scripted bookie's step while the event loop runs."""
     return await asyncio.to_thread(call)
 
 
 @pytest.mark.thorough
 def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> None:
-    """To the bookie that advertises it, which never answers; the other one hears nothing after the adds."""
+    """The bookie that advertises write closes gets one, and never answers; the other one gets nothing after the
+    adds.
+    """
 
     async def story(listening: V3Peer, other: V3Peer) -> None:
         async def registered(bookie: str) -> bytes:

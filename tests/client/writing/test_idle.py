@@ -1,4 +1,4 @@
-"""A writer that adds nothing needs no other bookies, whatever happens to those it has."""
+"""A writer that adds nothing replaces no bookies, whatever happens to those it has."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.fixtures.bookies import BookieProcess
 
 @pytest.mark.thorough
 def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
-    """A connection lost with nothing to do, or behind the ack quorum, changes the ensemble with the next add only."""
+    """After a connection was lost while idle, or beyond the ack quorum, the ensemble changes with the next add only."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -38,7 +38,7 @@ def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
 
 @pytest.mark.thorough
 def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProcess]) -> None:
-    """A bookie that restarts while its writer rests is written to again."""
+    """A bookie that restarts while its writer is idle is written to again."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -56,7 +56,7 @@ def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProce
 
 @pytest.mark.thorough
 def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
-    """The feature disable_ensemble_change: who fails is asked again, until that is switched off."""
+    """With the feature disable_ensemble_change, a failed bookie is retried until the feature is switched off."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:

@@ -1,4 +1,4 @@
-"""Defects that BookKeeper clients had, each with its issue: real bookies, and between them and a client what failed."""
+"""Known bugs of BookKeeper clients, each with its issue: real bookies, with the failure between them and a client."""
 
 import asyncio
 import shutil
@@ -23,7 +23,9 @@ GONE = ("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1")
 
 
 class Deaf:
-    """Bookies of which two hear one kind of read not at all: `fence` the first, `forward` those behind it."""
+    """Bookies of which two lose one kind of read: the first loses fences (`fence`), the second forward reads
+    (`forward`).
+    """
 
     def __init__(self, bookies: Any, fence: str, forward: str) -> None:
         self._bookies = bookies
@@ -33,7 +35,7 @@ class Deaf:
         return getattr(self._bookies, name)
 
     async def read(self, bookie: str, ledger: int, entry: int, **options: Any) -> ReadAnswer:
-        """Refused where nobody hears it."""
+        """Raise an error for a read that is lost."""
         if bookie == self._deaf[entry >= 0]:
             raise BookieUnavailable("cut off")
         answer: ReadAnswer = await self._bookies.read(bookie, ledger, entry, **options)
@@ -41,14 +43,14 @@ class Deaf:
 
 
 async def recovered(c: Client, ledger: int, bookies: Any = None) -> LedgerMetadata:
-    """Open the ledger with recovery, through these bookies; its metadata then."""
+    """Open the ledger with recovery through these bookies, and return its metadata."""
     context = c.context if bookies is None else replace(c.context, bookies=bookies)
     known, _ = await open_ledger(context, ledger, OURS, recovery=True)
     return known.metadata
 
 
 async def add(c: Client, writer: LedgerWriter, bookie: str, entry: int) -> None:
-    """As the writer would, when its network is slow to deliver it."""
+    """Add an entry like a writer whose network delivers it late."""
     stored = DIGEST.seal(writer.ledger, entry, b"late", lac=entry - 1, length=4 * (entry + 1))
     await c.context.bookies.add(bookie, writer.ledger, entry, stored, DIGEST.master_key)
 
@@ -56,7 +58,7 @@ async def add(c: Client, writer: LedgerWriter, bookie: str, entry: int) -> None:
 def test_bug_1_who_denies_an_entry_to_a_recovery_is_fenced(five: list[BookieProcess]) -> None:
     """ST5, L1, L9, bookkeeper#2614: the fence missed one bookie, and the only holder of an entry could not be read.
 
-    The ledger is closed in front of that entry; so the bookie that the fence missed must not take it once it denied it.
+    The ledger is closed before that entry, so the bookie that the fence missed must not accept it after it denied it.
     """
 
     async def story() -> None:
@@ -76,9 +78,9 @@ def test_bug_1_who_denies_an_entry_to_a_recovery_is_fenced(five: list[BookieProc
 
 
 def test_bug_11_another_bookie_at_the_same_address(five: list[BookieProcess]) -> None:
-    """ST5, L1, L12, bookkeeper#4812: the ledger was recovered, its bookie replaced by an empty one; the writer rested.
+    """ST5, L1, L12, bookkeeper#4812: an idle writer's ledger was recovered, and its bookie replaced by an empty one.
 
-    The new bookie takes the add; the writer must not take its word for it.
+    The new bookie accepts the add, but the writer must not acknowledge it.
     """
     bookie = five[1]
 
@@ -106,7 +108,7 @@ def test_bug_11_another_bookie_at_the_same_address(five: list[BookieProcess]) ->
 
 
 def test_bug_37_a_reader_whose_bookies_were_retired(five: list[BookieProcess]) -> None:
-    """L11, bookkeeper#4613: opened before its bookies were retired, it asks who stands there now."""
+    """L11, bookkeeper#4613: a reader whose bookies were retired learns the new ones from the metadata."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:

@@ -1,4 +1,4 @@
-"""Waiting for the rate and for room, on a loop without a clock."""
+"""Waiting for the rate limit and for room, on a loop without a clock."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.sim.loop import VirtualLoop
 
 
 def test_rate() -> None:
-    """A second's worth at once after a rest, then evenly."""
+    """After a pause, one second's worth of turns comes at once, and then turns come evenly."""
     loop = VirtualLoop()
 
     async def turns() -> list[float]:
@@ -28,7 +28,7 @@ def test_rate() -> None:
 
 
 def test_room() -> None:
-    """First come, first served; whoever gave up is passed over."""
+    """Callers are woken in the order of their calls; those that gave up are skipped."""
     loop = VirtualLoop()
 
     async def story() -> list[int]:
@@ -53,7 +53,7 @@ def test_room() -> None:
 
 
 def test_room_that_is_not_made_in_time() -> None:
-    """waitTimeoutOnBackpressureMs: who waited for so long is told, others wait on."""
+    """With waitTimeoutOnBackpressureMs, a caller that waited too long gets an error; others wait on."""
     loop = VirtualLoop()
 
     async def story() -> float:

@@ -1,4 +1,4 @@
-"""Errors that nobody foresaw, beside the adds of a writer: they end the ledger, and nothing waits for ever."""
+"""Unexpected errors while adds are pending end the ledger, and leave no caller waiting."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ DEAD = "127.0.0.1:1"
 
 @pytest.mark.thorough
 def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy that fails ends the adds that wait for another bookie; the ledger is closed at its LAC."""
+    """A placement policy that fails ends the pending adds, and the ledger is closed at its LAC."""
 
     def fails(*_: Any, **__: Any) -> str:
         raise ValueError("not foreseen")
@@ -44,7 +44,7 @@ class Failing:
         return getattr(self.store, name)
 
     async def read(self, ledger: int) -> Any:
-        """As the store's."""
+        """Raise an unexpected error."""
         if self.fails:
             raise ValueError("not foreseen")
         return await self.store.read(ledger)
@@ -52,7 +52,9 @@ class Failing:
 
 @pytest.mark.thorough
 def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> None:
-    """Behind a connection that was made anew an add waits for that: it ends with the ledger."""
+    """An add on a new connection waits to know that the ledger is still open, and ends with the ledger if that
+    fails.
+    """
 
     async def story() -> None:
         async with client(uri_of(five[0]), wrap=Failing) as c:

@@ -1,4 +1,4 @@
-"""The writer's core on real bookies: adds, orders of ids, syncs, LACs, the end; and every way in which bookies fail."""
+"""The writer's core on real bookies: adds, chosen ids, syncs, LACs, the end, and every way in which bookies fail."""
 
 import asyncio
 import contextlib
@@ -37,22 +37,22 @@ DEAD, DEAD_TOO = "127.0.0.1:1", "127.0.0.2:1"
 
 
 def payload(k: int) -> bytes:
-    """Of any size, the entry's own."""
+    """Return a payload of varying size that identifies its entry."""
     return b"%d." % k * (k % 97)
 
 
 async def append_all(writer: LedgerWriter, count: int, first: int = 0) -> list[Add]:
-    """Some adds, as fast as there is room."""
+    """Add entries as fast as there is room."""
     return [await writer.append_async(payload(k)) for k in range(first, first + count)]
 
 
 def append_from_thread(writer: LedgerWriter, ids: range) -> list[Add]:
-    """The same for another thread."""
+    """Add entries from another thread, as fast as there is room."""
     return [writer.append_from_thread(payload(k)) for k in ids]
 
 
 async def outcome(adds: list[Add]) -> list[int | BookKeeperError]:
-    """Ids and errors."""
+    """Return ids and errors."""
     found: list[int | BookKeeperError] = []
     for add in adds:
         try:
@@ -63,13 +63,15 @@ async def outcome(adds: list[Add]) -> list[int | BookKeeperError]:
 
 
 def by_id(bookies: list[BookieProcess], bookie: str) -> BookieProcess:
-    """The process of a bookie."""
+    """Return the process of a bookie."""
     return next(one for one in bookies if one.id == bookie)
 
 
 @pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
 def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
-    """Whole and striped ensembles; from the loop and from a thread; closed once and for all; closed handles refuse."""
+    """Ledgers are written, striped or not, from the loop and from a thread; they are closed once; closed handles
+    refuse.
+    """
 
     async def story() -> None:
         async with client(uri_of(five[0]), use_v2_wire_protocol=v2, outstanding_max=100) as c:
@@ -94,7 +96,7 @@ def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
 
 
 def test_outstanding_adds_are_bounded(five: list[BookieProcess]) -> None:
-    """No more are pending than allowed, by count and by bytes; whoever wants more waits."""
+    """Pending adds stay within the limits, by count and by bytes; further adds wait."""
     bookie = five[0]
 
     async def story() -> None:
@@ -112,7 +114,7 @@ def test_outstanding_adds_are_bounded(five: list[BookieProcess]) -> None:
 
 
 def test_ids_of_ones_own(five: list[BookieProcess]) -> None:
-    """In any order, acknowledged in theirs; none twice; what waits behind a gap fails when the ledger is closed."""
+    """Chosen ids are added in any order and acknowledged in theirs; adds after a gap fail when the ledger is closed."""
     bookie = five[0]
 
     async def story() -> None:
@@ -132,7 +134,7 @@ def test_ids_of_ones_own(five: list[BookieProcess]) -> None:
 
 
 def test_deferred_syncs_and_force(five: list[BookieProcess]) -> None:
-    """Acknowledged adds raise the LAC when they are forced; a close keeps what was."""
+    """Acknowledged adds raise the LAC when they are forced; a close keeps that LAC."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -154,7 +156,7 @@ def test_deferred_syncs_and_force(five: list[BookieProcess]) -> None:
 
 
 def test_explicit_lac(five: list[BookieProcess]) -> None:
-    """L7: while nothing is added, bookies are told the LAC of the last add: tailing readers see it (OP6)."""
+    """L7: while nothing is added, bookies are sent the LAC of the last add, so that tailing readers see it (OP6)."""
 
     async def story() -> None:
         async with client(uri_of(five[0]), explicit_lac_interval_s=0.01) as c:
@@ -173,7 +175,9 @@ def test_explicit_lac(five: list[BookieProcess]) -> None:
 
 @pytest.mark.crash
 def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
-    """Two bookies are killed while a ledger is written: all is acknowledged, in new segments, and nothing is lost."""
+    """Two bookies are killed while a ledger is written: all adds are acknowledged, in new segments, and none is
+    lost.
+    """
 
     async def story() -> None:
         async with client(uri_of(five[0]), outstanding_max=200) as c:
@@ -195,7 +199,7 @@ def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
 
 
 def test_paused_bookie(five: list[BookieProcess]) -> None:
-    """A bookie that hangs holds nobody up where the ack quorum does without it, and is replaced when its time is up."""
+    """A hung bookie delays no add if the ack quorum does not need it, and is replaced after its timeout."""
 
     async def story() -> None:
         async with client(uri_of(five[0]), add_timeout_s=SLOW_S) as c:
@@ -219,7 +223,7 @@ def test_paused_bookie(five: list[BookieProcess]) -> None:
 
 
 def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., list[BookieProcess]]) -> None:
-    """A bookie that became read-only is replaced, also where changes are delayed."""
+    """A bookie that became read-only is replaced, even if ensemble changes are delayed."""
     (read_only,) = new_bookies(1, metadataServiceUri=uri_of(five[0]), forceReadOnlyBookie="true")
     read_only.start()
 
@@ -238,7 +242,7 @@ def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., 
 
 
 def test_delayed_ensemble_change(five: list[BookieProcess]) -> None:
-    """With delayEnsembleChange a bookie is replaced only when the ack quorum cannot do without it."""
+    """With delayEnsembleChange a bookie is replaced only when the ack quorum needs another one."""
 
     async def story() -> None:
         async with client(uri_of(five[0]), delay_ensemble_change=True) as c:
@@ -259,7 +263,7 @@ def test_delayed_ensemble_change(five: list[BookieProcess]) -> None:
 
 
 def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
-    """L8, L12: a fence ends the writer: what is pending fails in order, nothing is acknowledged any more."""
+    """L8, L12: a fence ends the writer: pending adds fail in order, and nothing more is acknowledged."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -281,7 +285,9 @@ def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
 
 
 def test_too_few_bookies(five: list[BookieProcess]) -> None:
-    """ST7: where no bookie can stand in, adds fail, in order (L8); the ledger is closed with every confirmed entry."""
+    """ST7: if no bookie can be a replacement, adds fail in order (L8), and the ledger is closed with all confirmed
+    entries.
+    """
 
     async def story() -> None:
         async with client(uri_of(five[0]), add_timeout_s=SLOW_S) as c:
@@ -304,7 +310,7 @@ def test_too_few_bookies(five: list[BookieProcess]) -> None:
 
 
 def test_wrong_password(five: list[BookieProcess]) -> None:
-    """A bookie that knows the ledger under another key ends the writer."""
+    """A bookie that has another key for the ledger ends the writer."""
     bookie = five[0]
 
     async def story() -> None:
@@ -320,7 +326,7 @@ def test_wrong_password(five: list[BookieProcess]) -> None:
 
 
 def test_quorum_timeout(five: list[BookieProcess]) -> None:
-    """addEntryQuorumTimeoutSec ends a ledger whose adds find no ack quorum for so long."""
+    """addEntryQuorumTimeoutSec ends a ledger whose adds reach no ack quorum in that time."""
 
     async def story() -> None:
         async with client(uri_of(five[0]), add_quorum_timeout_s=SLOW_S) as c:
@@ -339,7 +345,7 @@ def test_quorum_timeout(five: list[BookieProcess]) -> None:
 
 
 class Gate:
-    """The metadata store, whose writes wait until they may go on; `before` runs in front of each."""
+    """A metadata store whose writes wait for the test; `before` runs ahead of each."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.store = store
@@ -351,7 +357,7 @@ class Gate:
         return getattr(self.store, name)
 
     async def write(self, ledger: int, metadata: LedgerMetadata, version: int) -> Any:
-        """As the store's."""
+        """Wait, then write to the store."""
         self.asked.set()
         await self.open.wait()
         for _ in range(self.conflicts):
@@ -362,7 +368,7 @@ class Gate:
 
 
 def gates(c: Client) -> Gate:
-    """The gate in front of a client's store."""
+    """Return the gate in front of a client's store."""
     gate = c.context.metadata
     assert isinstance(gate, Gate)
     return gate
@@ -400,7 +406,7 @@ def test_nothing_is_acknowledged_before_the_store_has_it(five: list[BookieProces
     ("state", "error"), [(LedgerState.CLOSED, LedgerClosed), (LedgerState.IN_RECOVERY, LedgerFenced)]
 )
 def test_ledger_lost_in_the_store(five: list[BookieProcess], state: LedgerState, error: type[BookKeeperError]) -> None:
-    """L12: whoever finds the ledger closed or in recovery at an ensemble change acknowledges nothing more."""
+    """L12: a writer that finds the ledger closed or in recovery at an ensemble change acknowledges nothing more."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -422,7 +428,7 @@ def test_ledger_lost_in_the_store(five: list[BookieProcess], state: LedgerState,
 
 
 def test_deferred_syncs_bear_no_change(five: list[BookieProcess]) -> None:
-    """What was acknowledged without a sync lies on bookies that cannot be exchanged: the ledger ends."""
+    """Bookies with unsynced, acknowledged entries cannot be replaced, so the ledger ends."""
 
     async def story() -> None:
         async with client(uri_of(five[0])) as c:
@@ -435,8 +441,9 @@ def test_deferred_syncs_bear_no_change(five: list[BookieProcess]) -> None:
 
 @pytest.mark.thorough
 def test_a_bookie_that_was_away_is_not_trusted_with_a_force(five: list[BookieProcess]) -> None:
-    """BP-14: killed and back between an add that was acknowledged unsynced and its force: what it answers now is about
-    what it still has, so the ledger ends where it was forced last.
+    """BP-14: a bookie is killed and restarted between an unsynced, acknowledged add and its force.
+
+    Its answer to the force concerns only what it still has, so the ledger ends where it was forced last.
     """
 
     async def story() -> None:
