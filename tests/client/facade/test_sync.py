@@ -72,7 +72,7 @@ def test_a_table_is_appended(uri: str, config: dict[str, Any]) -> None:
         async with aio.BookKeeper(uri, **config) as bk:
             async with bk.create_ledger() as ledger:
                 assert await ledger.append_all(b"".join(PAYLOADS), offsets) == len(PAYLOADS) - 1
-                with pytest.raises(IncorrectParameter, match="of 1 bytes"):
+                with pytest.raises(IncorrectParameter, match="do not fit 1 bytes"):
                     await ledger.append_all(b"x", offsets[:9])
             assert (await bk.ledger_metadata(ledger.id)).length == offsets[-1]
 
