@@ -77,7 +77,7 @@ class WorkPool(ThreadPoolExecutor):
     def __init__(self, threads: int) -> None:
         super().__init__(threads, thread_name_prefix="admin")
         self._lock = threading.Lock()
-        self.waiting = 0  # guarded by _lock; read without
+        self.waiting = 0  # changed under _lock; read without it
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Submit a call and count it as waiting until a thread runs it."""
@@ -236,7 +236,7 @@ def _told_errors(call: Callable[[], Any], context: grpc.ServicerContext, method:
         code = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), grpc.StatusCode.INTERNAL)
         context.abort(code, one_line(error))
     except OSError as error:
-        log.error("an admin call failed", extra={"method": method, "error": one_line(error)})
+        log.error("a call at the admin port failed", extra={"method": method, "error": one_line(error)})
         context.abort(grpc.StatusCode.INTERNAL, f"{one_line(error)}; check the bookie's log and disks")
 
 

@@ -30,7 +30,7 @@ def sanity(control: Control, timeout_s: float) -> str:
         What is wrong, as one line; "" if the test passed.
     """
     if not _one.acquire(timeout=timeout_s):
-        return f"another test has been running for {timeout_s:g} s"
+        return f"another sanity test has been running for {timeout_s:g} s; retry later"
     try:
         ledger = control.metadata.ledgers.new_id()
         problem = ask(control.metadata, control.bookie_id, timeout_s, lambda channel: _tried(channel, ledger))

@@ -90,7 +90,11 @@ class _Files(Generic[T]):
 
 
 def _context(settings: AccessSettings) -> ssl.SSLContext:
-    """A server's, with what the files say."""
+    """Return a TLS context of a server, made from the files.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         check_secret(settings.tls_key)

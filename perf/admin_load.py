@@ -1,8 +1,10 @@
-"""`python -m perf.admin_load`: what writers feel while operators ask and scrape; and how much the admin port takes.
+"""`python -m perf.admin_load`: latency of adds while operators query and scrape the bookie, and the capacity of the
+admin port.
 
-Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, and beside gRPC clients that ask for its
-state and one that scrapes all metrics, ten times a second each. The clients are one process of the lowest priority. At
-the end they ask as fast as they can, without adds: calls a second, and the bookie's CPU meanwhile. One JSON object.
+Starts a bookie on an empty directory. Adds at a fixed rate are measured in turn alone and beside gRPC clients that
+query its state and one that scrapes all metrics, ten times a second each. The clients are one process with the lowest
+priority. At the end they query as fast as they can, without adds: the calls per second and the bookie's CPU are
+measured. Prints one JSON object.
 """
 
 import json
@@ -32,12 +34,12 @@ CALL_S = 30.0
 
 
 def stub_of(kind: Any, channel: Any) -> Any:
-    """A generated stub."""
+    """Return a generated stub."""
     return kind(channel)
 
 
 class Asker(threading.Thread):
-    """One client on a connection of its own. `interval_s` 0: as fast as it can."""
+    """A client on a connection of its own. With `interval_s` 0 it queries as fast as it can."""
 
     def __init__(self, address: str, ended: threading.Event, interval_s: float, *, scrapes: bool) -> None:
         super().__init__(daemon=True)
@@ -48,7 +50,7 @@ class Asker(threading.Thread):
         self.calls = 0
 
     def run(self) -> None:
-        """Until `ended`."""
+        """Query until `ended` is set."""
         options = [("grpc.use_local_subchannel_pool", 1)]
         with open_channel(self._address, AdminAccess(), options) as channel:
             bookie, garbage = stub_of(BookieStub, channel), stub_of(GarbageCollectionStub, channel)
@@ -67,7 +69,7 @@ class Asker(threading.Thread):
 
 
 def ask(address: str, clients: int, scrapers: int, interval_s: float, told: Connection) -> None:
-    """A process of them, until `told` has something to say; then answer with how many calls were made."""
+    """Run clients in this process until `told` receives a message; then send the number of calls."""
     ended = threading.Event()
     threads = [Asker(address, ended, interval_s, scrapes=number < scrapers) for number in range(clients + scrapers)]
     for one in threads:
@@ -81,7 +83,7 @@ def ask(address: str, clients: int, scrapers: int, interval_s: float, told: Conn
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of a process."""
+    """Return the user and system time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -91,7 +93,7 @@ def cpu_s(pid: int) -> float:
 @click.option("--scrapers", default=1, show_default=True, help="Clients that take all metrics, ten times a second.")
 @plan_options(DATA, pairs=3, seconds=5.0)
 def main(clients: int, scrapers: int, directory: Path, **plan: Any) -> None:
-    """Adds beside operators."""
+    """Measure adds beside operators."""
     build_all()
     port, asides = free_port(), list[Aside]()
     address = f"127.0.0.1:{port}"

@@ -1,9 +1,9 @@
-"""`python -m perf.beside`: latency of adds beside what a bookie does in the background.
+"""`python -m perf.beside`: latency of adds beside the background work of a bookie.
 
-Our bookie on an empty directory, everything at its default. Ledgers are written and a third of them deleted, so that a
-forced major compaction has work for longer than is measured; adds at a fixed rate are timed alone and beside it. Then
-the same adds with and without an access log, on a bookie that was started anew for each. Prints one JSON object;
-`ratio` is a p99 by that of the adds alone, medians.
+The bookie runs on an empty directory with default settings. Ledgers are written and a third of them deleted, so that a
+forced major compaction lasts longer than the measurement; adds at a fixed rate are measured alone and beside it. Then
+the same adds are measured with and without an access log, on a bookie that is restarted for each. Prints one JSON
+object; `ratio` is the p99 relative to that of adds alone, from medians.
 """
 
 import json
@@ -31,13 +31,13 @@ DATA = ROOT / "build/perf/beside"
 SIZE = 1024
 LEDGERS = 30
 FIRST = 1000
-"""Ledger of the timed adds; ten for each measurement."""
+"""The first ledger of the timed adds; each measurement uses ten."""
 WAIT_S = 60.0
 LOOK_S = 0.02
 
 
 def register(driver: MetadataDriver, ledgers: range, bookie: str) -> None:
-    """They exist, on this bookie."""
+    """Create the metadata of ledgers on this bookie."""
     metadata = LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, (bookie,)),))
     for ledger in ledgers:
         driver.ledgers.create(ledger, metadata)
@@ -53,7 +53,7 @@ class Timed:
         self.times = 0
 
     def adds(self) -> dict[str, float]:
-        """Latencies in us, and the bookie's CPU seconds for a million."""
+        """Return the latencies in us, and the bookie's CPU seconds per million adds."""
         first = FIRST + 10 * self.times
         self.times += 1
         done = bkload("add", port=self._bookie.port, pid=self._bookie.pid, first_ledger=first, **self._load)
@@ -62,7 +62,11 @@ class Timed:
 
 
 def beside_compaction(timed: Timed, stub: GarbageCollectionStub) -> tuple[dict[str, float], int]:
-    """Adds while a compaction moves; logs that it was done with meanwhile. RuntimeError if it ended before."""
+    """Measure adds during a compaction; return the result and the number of logs compacted meanwhile.
+
+    Raises:
+        RuntimeError: the compaction ended before the measurement.
+    """
     before = progress(stub)
     seen = timed.adds()
     after = progress(stub)
@@ -77,7 +81,7 @@ def progress(stub: GarbageCollectionStub) -> pb.GarbageStatus:
 
 
 def force(stub: GarbageCollectionStub) -> None:
-    """A major compaction, under way when this returns."""
+    """Force a major compaction, which is running when this returns."""
     stub.Force(pb.ForceGarbageRequest(major=True), timeout=10)
     deadline = time.monotonic() + WAIT_S
     while not progress(stub).compacting:
@@ -87,7 +91,7 @@ def force(stub: GarbageCollectionStub) -> None:
 
 
 def measure_compaction(directory: Path, mib: int, pairs: int, rate: int, seconds: float) -> dict[str, Any]:
-    """Alone and beside, in turn; the compaction is forced anew for each pair."""
+    """Measure adds alone and beside compaction, in turn; a compaction is forced for each pair."""
     bookie = OurBookie(directory)
     admin = free_port()
     bookie.start({"adminPort": str(admin), "gcDeleteShareMax": "1", "logSizeLimit": str(64 << 20)})
@@ -100,7 +104,7 @@ def measure_compaction(directory: Path, mib: int, pairs: int, rate: int, seconds
         with open_channel(f"127.0.0.1:{admin}", AdminAccess()) as channel:
             stub = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated
             register(driver, range(FIRST, FIRST + 20 * (pairs + 1)), f"127.0.0.1:{bookie.port}")
-            timed.adds()  # its journals are made
+            timed.adds()  # creates the journals
             for pair in range(pairs):
                 ledgers = range(pair * LEDGERS, (pair + 1) * LEDGERS)
                 register(driver, ledgers, f"127.0.0.1:{bookie.port}")
@@ -121,7 +125,7 @@ def measure_compaction(directory: Path, mib: int, pairs: int, rate: int, seconds
 
 
 def measure_access_log(directory: Path, pairs: int, rate: int, seconds: float) -> dict[str, Any]:
-    """Without one, with one at the default share, and with one that tells of everything."""
+    """Measure adds without an access log, with one at the default sample rate, and with one of all requests."""
     kept = {"accessLogFile": f"{directory}/access.csv"}
     kinds = {"none": {}, "default": kept, "everything": {**kept, "accessLogSampleRate": "1"}}
     found: dict[str, list[dict[str, float]]] = {name: [] for name in kinds}
@@ -138,7 +142,7 @@ def measure_access_log(directory: Path, pairs: int, rate: int, seconds: float) -
 
 
 def verdict(found: dict[str, list[dict[str, float]]], base: str) -> dict[str, Any]:
-    """Medians of p99 and CPU, and the ratio of each p99 to the base."""
+    """Return the medians of p99 and CPU, and the ratio of each p99 to the base."""
     p99 = {name: statistics.median(one["p99"] for one in seen) for name, seen in found.items()}
     cpu = {name: statistics.median(one["cpu_s_per_million"] for one in seen) for name, seen in found.items()}
     ratio = {name: round(p99[name] / p99[base], 2) for name in p99 if name != base}
@@ -146,11 +150,11 @@ def verdict(found: dict[str, list[dict[str, float]]], base: str) -> dict[str, An
 
 
 @click.command(help=__doc__)
-@click.option("--mib", default=600, show_default=True, help="Of logs to compact, for each pair.")
+@click.option("--mib", default=600, show_default=True, help="MiB of logs to compact, for each pair.")
 @plan_options(DATA, pairs=2, seconds=5.0)
-@click.option("--only", type=click.Choice(["compaction", "access log"]), help="Only this.")
+@click.option("--only", type=click.Choice(["compaction", "access log"]), help="Measure only this.")
 def main(*, mib: int, pairs: int, seconds: float, rate: int, only: str | None, directory: Path) -> None:
-    """Adds beside compaction, and beside an access log."""
+    """Measure adds beside compaction, and beside an access log."""
     build_all()
     shutil.rmtree(directory, ignore_errors=True)
     found = {}

@@ -1,7 +1,7 @@
-"""`python -m perf.client_pipeline`: the asyncio client against the blocking channel, on one bookie, in turn.
+"""`python -m perf.client_pipeline`: the asyncio client compared with the blocking channel, on one bookie, in turn.
 
-Batch reads from cache with several outstanding, and adds of 1 KiB with 1,000 outstanding; one connection each. The
-client stays on the last CPU, the bookie off it. Prints one JSON object: medians in entries a second.
+Batch reads from cache with several outstanding, and adds of 1 KiB with 1,000 outstanding, over one connection each.
+The client runs on the last CPU, the bookie on the others. Prints one JSON object: medians in entries per second.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ CHUNK = 100
 
 
 def sealed(ledger: int, first: int, count: int) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
-    """Records, offsets and ids."""
+    """Return sealed entries as records, with their offsets and ids."""
     payload = bytes(SIZE)
     entries = [DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=0) for entry in range(first, first + count)]
     run = b"".join(len(entry).to_bytes(4, "big") + entry for entry in entries)
@@ -47,7 +47,7 @@ def sealed(ledger: int, first: int, count: int) -> tuple[bytes, NDArray[np.int64
 
 
 class Blocking:
-    """The channel that the tools use."""
+    """The blocking channel."""
 
     def __init__(self, port: int, *, v3: bool) -> None:
         self._connect: Callable[[], Channel | ChannelV3] = lambda: (ChannelV3 if v3 else Channel).connect(
@@ -55,7 +55,7 @@ class Blocking:
         )
 
     def read(self, batch: int, outstanding: int, seconds: float) -> float:
-        """Entries a second."""
+        """Return the rate in entries per second."""
         with self._connect() as channel:
             if isinstance(channel, ChannelV3):
                 channel.extensions = Extensions(["batchRead"])
@@ -68,7 +68,7 @@ class Blocking:
             return read / (time.perf_counter() - began)
 
     def add(self, ledger: int, count: int) -> float:
-        """Entries a second; the channel seals them as well."""
+        """Return the rate in entries per second; sealing by the channel is included."""
         payloads = bytes(SIZE * CHUNK)
         offsets = np.arange(0, SIZE * CHUNK + 1, SIZE, dtype=np.int64)
         began = time.perf_counter()
@@ -79,28 +79,28 @@ class Blocking:
 
 
 class Adder:
-    """Keeps a window of adds unanswered."""
+    """Keeps a window of unacknowledged adds."""
 
     def __init__(self) -> None:
         self.answers = 0
         self.changed = asyncio.Event()
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Some answers."""
+        """Count acknowledged adds."""
         assert not codes.any()
         self.answers += len(entries)
         self.changed.set()
 
     def lost(self, error: BookKeeperError) -> None:
-        """The end."""
+        """Raise the error that ended the connection."""
         raise error
 
     def on_room(self) -> None:
-        """Nothing: the window is the limit."""
+        """Do nothing: the window is the limit."""
 
 
 class Asyncio:
-    """The client of ledgers."""
+    """The asyncio client."""
 
     def __init__(self, port: int, *, v3: bool) -> None:
         self._bookie = f"127.0.0.1:{port}"
@@ -112,7 +112,7 @@ class Asyncio:
         return self._info
 
     def read(self, batch: int, outstanding: int, seconds: float) -> float:
-        """Entries a second."""
+        """Return the rate in entries per second."""
 
         async def main() -> float:
             async with BookieClient(self._config, self._registered) as client:
@@ -131,7 +131,7 @@ class Asyncio:
         return asyncio.run(main())
 
     def add(self, ledger: int, count: int) -> float:
-        """Entries a second; sealing is not part of it."""
+        """Return the rate in entries per second; sealing is not included."""
 
         async def main() -> float:
             async with BookieClient(self._config, self._registered) as client:
@@ -159,14 +159,14 @@ class Asyncio:
 
 
 @click.command()
-@click.option("--pairs", default=3, show_default=True, help="Measurements of each.")
-@click.option("--seconds", default=2.0, show_default=True, help="Of each measurement of reads.")
-@click.option("--adds", default=100_000, show_default=True, help="Entries of each measurement of adds.")
+@click.option("--pairs", default=3, show_default=True, help="Number of measurements of each client.")
+@click.option("--seconds", default=2.0, show_default=True, help="Duration of each measurement of reads.")
+@click.option("--adds", default=100_000, show_default=True, help="Number of entries in each measurement of adds.")
 @click.option("--protocol", default=2, show_default=True)
-@click.option("--only", default="", help="Measurements whose name has this in it.")
+@click.option("--only", default="", help="Run only measurements whose name contains this.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(pairs: int, seconds: float, adds: int, protocol: int, only: str, directory: Path) -> None:
-    """Both clients, side by side."""
+    """Measure both clients."""
     shutil.rmtree(directory, ignore_errors=True)
     server = OurBookie(directory / "bookie")
     server.start({})

@@ -1,10 +1,10 @@
-"""`python -m perf.cold_random`: single reads in random order that no cache holds, against bare preads.
+"""`python -m perf.cold_random`: single reads in random order that no cache holds, compared with plain preads.
 
-One ledger is written to our bookie, which is started again for each row with its files dropped from the page cache.
-Then bkload reads single entries in random order with so many outstanding; before and after, a program without a server
-reads records of the same size at random places of the same files, that many at a time. One JSON object a row; `ratio`
-is how many times as many reads the bare loop does. With one outstanding also a plain server (`lone_read`) that knows
-where each entry lies, preads it and answers, for the same client: `of_plain` is our share of its rate.
+One ledger is written to a bookie, which is restarted for each row, with its files dropped from the page cache. Then
+bkload reads single entries in random order with a number of them outstanding; before and after, a program without a
+server reads records of the same size at random offsets of the same files, as many at a time. Prints one JSON object
+per row; `ratio` is the rate of the plain program relative to the bookie. With one outstanding, a minimal server
+(`lone_read`) that knows the location of each entry serves the same client too: `of_plain` is our share of its rate.
 """
 
 import json
@@ -23,12 +23,12 @@ DATA = ROOT / "build/perf/cold_random"
 
 
 def cold(server: OurBookie) -> None:
-    """Nothing of the logs and the index is in the page cache."""
+    """Drop the entry logs and the index from the page cache."""
     drop_pages([*server.entry_logs(), *(p for d in server.index_directories() for p in d.rglob("*.mdb"))])
 
 
 def read(port: int, pid: int, outstanding: int, count: int, entries: int) -> Result:
-    """Single reads in random order; alone, client and server have a CPU each."""
+    """Measure single reads in random order; with one outstanding, client and server have a CPU each."""
     alone = outstanding == 1
     with kept_apart(pid) if alone else nullcontext():
         return bkload("read", "--random", *["--spin"] * alone, port=port, pid=pid, size=SIZE, entries=entries,
@@ -36,13 +36,15 @@ def read(port: int, pid: int, outstanding: int, count: int, entries: int) -> Res
 
 
 def plain(server: OurBookie, count: int, entries: int) -> float:
-    """Reads a second of a server that does nothing else."""
+    """Return the reads per second of the minimal server."""
     with bound_server("lone_read", IN_LOG_BYTES, *server.entry_logs()) as (port, pid):
         return float(read(port, pid, 1, count, entries)["ops_s"])
 
 
 def row(server: OurBookie, outstanding: int, count: int, entries: int, settings: dict[str, str]) -> dict[str, object]:
-    """Bare, ours, and bare again: the disk keeps what was read, too, and is faster the second time."""
+    """Measure the plain program, the bookie, and the plain program again, because the disk's own cache makes repeated
+    reads faster.
+    """
     bare = [program("random_read", outstanding, count, IN_LOG_BYTES, *server.entry_logs())["reads_s"]]
     served = [plain(server, count, entries)] if outstanding == 1 else []
     cold(server)
@@ -60,18 +62,18 @@ def row(server: OurBookie, outstanding: int, count: int, entries: int, settings:
 
 
 @click.command(help=__doc__)
-@click.option("--entries", default=1_000_000, show_default=True, help="In the ledger, 1 KiB each.")
+@click.option("--entries", default=1_000_000, show_default=True, help="Number of entries in the ledger, of 1 KiB each.")
 @click.option(
     "--count",
     default=20_000,
     show_default=True,
-    help="Reads of each measurement: few of the entries, or the page cache serves both.",
+    help="Reads in each measurement. Keep it well below --entries, or the page cache serves both.",
 )
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="For the bookie's configuration.")
-@click.option("--keep", is_flag=True, help="Use the files of the last run, and leave them.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the bookie's configuration.")
+@click.option("--keep", is_flag=True, help="Reuse the files of the last run, and keep them.")
 @click.argument("depths", type=int, nargs=-1)
 def main(*, entries: int, count: int, settings: tuple[str, ...], keep: bool, depths: tuple[int, ...]) -> None:
-    """A row for each of DEPTHS (1, 8 and 64)."""
+    """Measure a row for each of DEPTHS outstanding reads (default: 1, 8 and 64)."""
     if not keep or not DATA.exists():
         fresh(DATA)
     server = OurBookie(Path(DATA))

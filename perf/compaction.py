@@ -1,10 +1,10 @@
-"""Compaction against a plain sequential copy of the same bytes, on the file system of a directory.
+"""Compaction compared with a plain sequential copy of the same bytes, on the file system of a directory.
 
     python -m perf.compaction DIRECTORY [--mib 512] [--entry 1024] [--ledgers 64] [--dead 0.0]
 
-Writes entries of many ledgers into closed logs, deletes a share of the ledgers, then compacts all without a limit.
-The copy reads the same logs in 4 MiB pieces and writes what compaction moved, with one sync a log. Prints bytes moved a
-second of both, and their ratio; the page cache is asked to forget the logs before each.
+Writes entries of many ledgers into closed logs, deletes a share of the ledgers, and compacts all logs without a rate
+limit. The copy reads the same logs in pieces of 4 MiB and writes the amount that compaction moved, with one sync per
+log. Prints the bytes moved per second by both, and their ratio; before each, the logs are dropped from the page cache.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 
 def opened(root: Path) -> LedgerStorage:
-    """A storage without threads; what is in the journal is replayed."""
+    """Open a storage without threads; its journal is replayed."""
     storage = LedgerStorage(
         StorageSettings(
             ledger_directories=(root / "ledgers",),
@@ -36,7 +36,7 @@ def opened(root: Path) -> LedgerStorage:
 
 
 def fill(root: Path, total: int, size: int, ledgers: int) -> None:
-    """Entries of all ledgers in turn, as clients write them."""
+    """Write entries of all ledgers in turn, as clients do."""
     storage = opened(root)
     assert storage.stores is not None
     assert storage.checkpoints is not None
@@ -53,7 +53,7 @@ def fill(root: Path, total: int, size: int, ledgers: int) -> None:
 
 
 def forget(paths: list[Path]) -> int:
-    """Out of the page cache; their bytes."""
+    """Drop files from the page cache; return their size in bytes."""
     for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -62,7 +62,7 @@ def forget(paths: list[Path]) -> int:
 
 
 def copy(paths: list[Path], target: Path, share: float) -> float:
-    """Seconds to read all and to write the share that lives."""
+    """Return the seconds to read all logs and to write the live share of them."""
     target.mkdir()
     begun = time.perf_counter()
     for path in paths:
@@ -76,7 +76,7 @@ def copy(paths: list[Path], target: Path, share: float) -> float:
 
 
 def main() -> None:
-    """One round."""
+    """Run one measurement."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("directory", type=Path)
     options.add_argument("--mib", type=int, default=512)

@@ -1,8 +1,8 @@
-"""`python -m perf.connection_flood`: adds beside a peer that connects and hangs up, over and over.
+"""`python -m perf.connection_flood`: adds beside a peer that connects and disconnects continuously.
 
-Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, and beside connections to the data port
-that are made at a fixed rate and closed at once, by a process of its own, of the lowest priority. An add that is lost
-or refused ends the measurement. Prints one JSON object, with the connections a second that the flood came to.
+Starts a bookie on an empty directory. Adds at a fixed rate are measured in turn alone and beside connections to the
+data port that are opened at a fixed rate and closed at once, by a process with the lowest priority. A lost or refused
+add ends the measurement. Prints one JSON object, including the connections per second that the flood achieved.
 """
 
 import json
@@ -22,11 +22,13 @@ from perf.side_by_side.card import ROOT
 DATA = ROOT / "build/perf/connection_flood"
 TICK_S = 0.002
 RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: the end is a reset, so that no port of the flood stays taken."""
+"""SO_LINGER: close with a reset, so that no local port of the flood remains in use."""
 
 
 def flood(port: int, rate: int, told: Connection) -> None:
-    """Connect and hang up until `told` has something to say; then answer with connections a second, made and failed."""
+    """Connect and disconnect until `told` receives a message; then send the successful and failed connections per
+    second.
+    """
     made = failed = 0
     begun = time.monotonic()
     told.send(HERE)
@@ -52,7 +54,7 @@ def flood(port: int, rate: int, told: Connection) -> None:
 @click.option("--connects", default=5000, show_default=True, help="Connections a second.")
 @plan_options(DATA, pairs=3, seconds=10.0)
 def main(connects: int, directory: Path, **plan: Any) -> None:
-    """Adds beside a flood of connections."""
+    """Measure adds beside a flood of connections."""
     build_all()
     floods: list[Aside] = []
     with fresh(directory, {}) as bookie:

@@ -1,4 +1,4 @@
-"""CPU seconds of what a measurement consists of: the processes below this one, by what they are."""
+"""CPU seconds of the processes of a measurement: this process and its descendants, by kind."""
 
 import os
 from collections import defaultdict
@@ -13,7 +13,7 @@ KINDS = {"pyspark.daemon": "workers", "bookie.local": "bookie", "bookie.server":
 
 
 def processes(parent: int) -> Iterator[int]:
-    """One and all below it."""
+    """Yield a process id and those of all its descendants."""
     yield parent
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(OSError):
@@ -22,7 +22,9 @@ def processes(parent: int) -> Iterator[int]:
 
 
 def spent_s() -> dict[str, float]:
-    """Of this process (`here`) and of all below it, those included that ended and were waited for."""
+    """Return the CPU seconds by kind of process; `here` is this one. Ended descendants are included if they were
+    waited for.
+    """
     spent: defaultdict[str, float] = defaultdict(float)
     for pid in processes(os.getpid()):
         with suppress(OSError):
@@ -34,5 +36,5 @@ def spent_s() -> dict[str, float]:
 
 
 def since_s(before: Mapping[str, float]) -> dict[str, float]:
-    """What was spent since then."""
+    """Return the CPU seconds spent since `before`."""
     return {kind: max(0.0, now - before.get(kind, 0.0)) for kind, now in spent_s().items()}

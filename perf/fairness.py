@@ -1,11 +1,10 @@
-"""`python -m perf.fairness`: what one client with one request at a time feels beside clients that flood.
+"""`python -m perf.fairness`: latency of a client with one request at a time beside clients that flood the bookie.
 
-Starts our bookie on an empty directory and writes ledgers that stay in its caches. In turn: the victim alone, and
-beside 1, 8 and 64 flooding connections. Victim, flooders and bookie are processes of their own. `--apart` keeps the
-bookie on the first CPUs and all clients on the last one, so that what is measured is the bookie's, not the
-scheduler's; all have a higher priority than whatever else the machine does, where it permits that. Prints one JSON
-object: latencies of the victim in us and entries of the flooders a second, medians of the rounds, and ratios to what
-the victim has alone.
+Starts a bookie on an empty directory and writes ledgers that stay in its caches. The victim is measured in turn alone
+and beside 1, 8 and 64 flooding connections. Victim, flooders and bookie are separate processes. `--apart` keeps the
+bookie on the first CPUs and all clients on the last one, so that the bookie is measured and not the scheduler; all
+have a higher priority than other processes, if that is permitted. Prints one JSON object: latencies of the victim in
+us and entries per second of the flooders, as medians of the rounds, and ratios to the victim alone.
 """
 
 import contextlib
@@ -33,14 +32,14 @@ COLD_MIB = 1024
 PROCESSES_MOST = 8
 WARMUP_S = 0.5
 FIRST, LATER = -15, 10
-"""Niceness of bookie and victim; of flooders beside that: the scheduler lets who waits for one request go first."""
+"""Niceness of bookie and victim, and of flooders relative to that, so that the scheduler prefers the victim."""
 DEPTH = {"read": 20_000, "small": 20_000, "add": 5_000, "batch": 16, "cold": 4_000}
-"""Requests without an answer, of each flooding connection."""
+"""Outstanding requests of each flooding connection."""
 KINDS = tuple(DEPTH)
 
 
 def flood_words(kind: str, process: int, connections: int) -> list[str]:
-    """What one flooding process is told; `small` reads what is not there."""
+    """Return the arguments of one flooding process. `small` reads entries that do not exist."""
     depth = DEPTH[kind] * connections
     words = ["--connections", str(connections), "--outstanding", str(depth), "--size", "1024"]
     ledger = ["--first-ledger", str(FLOODED), "--entries", str(ENTRIES)]
@@ -58,7 +57,7 @@ def flood_words(kind: str, process: int, connections: int) -> list[str]:
 
 @contextlib.contextmanager
 def flooders(bookie: OurBookie, kind: str, protocol: int, count: int, seconds: float) -> Iterator[list[Result]]:
-    """So many flooding connections; what they tell in the end."""
+    """Run flooding connections while the block runs; then append their results to the list that is yielded."""
     processes = min(count, PROCESSES_MOST)
     running = []
     for at in range(processes):
@@ -76,7 +75,7 @@ def flooders(bookie: OurBookie, kind: str, protocol: int, count: int, seconds: f
 
 
 def victim(bookie: OurBookie, kind: str, protocol: int, seconds: float, ledger: int) -> dict[str, float]:
-    """One request at a time: an add, or a read of what lies in memory or (`cold`) on the disk."""
+    """Measure one request at a time: an add, or a read from memory or (`cold`) from the disk."""
     options: dict[str, Any] = {"size": 1024, "outstanding": 1, "protocol": protocol, "seconds": seconds}
     if kind == "add":
         done = bkload("add", port=bookie.port, first_ledger=ledger, **options)
@@ -89,7 +88,7 @@ def victim(bookie: OurBookie, kind: str, protocol: int, seconds: float, ledger: 
 
 
 def measure(bookie: OurBookie, plan: dict[str, Any], counts: list[int]) -> dict[str, Any]:
-    """Alone and beside each number of flooders, in turn; medians."""
+    """Measure the victim alone and beside each number of flooders, in turn; return medians."""
     seen: dict[int, list[dict[str, float]]] = {count: [] for count in [0, *counts]}
     seconds, protocol = plan["seconds"], plan["protocol"]
     for turn in range(plan["rounds"]):
@@ -116,7 +115,7 @@ def measure(bookie: OurBookie, plan: dict[str, Any], counts: list[int]) -> dict[
 
 
 def fill(bookie: OurBookie, *, cold: bool) -> None:
-    """The ledgers that are read."""
+    """Write the ledgers to be read."""
     for ledger in (LEDGER, FLOODED):
         bkload("fill", port=bookie.port, size=1024, outstanding=1000, first_ledger=ledger, entries=ENTRIES)
     if cold:
@@ -124,17 +123,17 @@ def fill(bookie: OurBookie, *, cold: bool) -> None:
 
 
 @click.command()
-@click.option("--flood", type=click.Choice(KINDS), default="read", show_default=True, help="What the flooders ask.")
+@click.option("--flood", type=click.Choice(KINDS), default="read", show_default=True, help="What the flooders request.")
 @click.option("--victim", type=click.Choice(["read", "add", "cold"]), default="read", show_default=True)
 @click.option("--protocol", type=click.IntRange(2, 3), default=2, show_default=True)
-@click.option("--rounds", default=3, show_default=True, help="Times that everything is measured.")
-@click.option("--seconds", default=2.0, show_default=True, help="Of each measurement.")
-@click.option("--loops", default=1, show_default=True, help="I/O loops: with one, all meet on it.")
-@click.option("--apart/--anywhere", default=True, show_default=True, help="Bookie and clients on CPUs of their own.")
-@click.option("--counts", default="1,8,64", show_default=True, help="Flooding connections.")
+@click.option("--rounds", default=3, show_default=True, help="Number of rounds.")
+@click.option("--seconds", default=2.0, show_default=True, help="Duration of each measurement.")
+@click.option("--loops", default=1, show_default=True, help="Number of I/O loops; with 1, all connections share it.")
+@click.option("--apart/--anywhere", default=True, show_default=True, help="Keep bookie and clients on separate CPUs.")
+@click.option("--counts", default="1,8,64", show_default=True, help="Numbers of flooding connections.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(*, loops: int, apart: bool, counts: str, directory: Path, **plan: Any) -> None:
-    """One request at a time beside floods."""
+    """Measure one request at a time beside floods."""
     build_all()
     with contextlib.suppress(PermissionError):
         os.nice(FIRST)

@@ -1,9 +1,9 @@
-"""`python -m perf.gc_decision`: how long garbage collection takes to judge a bookie's ledgers, and in how much memory.
+"""`python -m perf.gc_decision`: time and memory for garbage collection to decide which ledgers of a bookie to delete.
 
-Fills an embedded metadata store with `--ledgers`, of which the bookie has all and `--gone` more, and lets the collector
-list, compare, verify and delete, without a rate limit. Deletion itself only counts: what is measured is the decision.
-Memory is the growth of anonymous pages (sampled every 10 ms); pages of the store's file are counted apart. One JSON
-object.
+Fills an embedded metadata store with `--ledgers` ledgers, all of which the bookie has, plus `--gone` deleted ones, and
+lets the collector list, compare, verify and delete without a rate limit. Deletion itself is only counted, because the
+decision is measured. Memory is the growth of anonymous pages, sampled every 10 ms; pages of the store's file are
+counted separately. Prints one JSON object.
 """
 
 import json
@@ -33,7 +33,7 @@ SAMPLE_S = 0.01
 
 
 class Listed:
-    """A ledger directory that has ledgers and nothing else."""
+    """A stand-in for a ledger directory, which has only ledger ids."""
 
     def __init__(self, ids: Ids) -> None:
         self.ids = ids
@@ -45,12 +45,12 @@ class Listed:
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.deleted += ledgers.size
 
-    def drop_fences(self, before_ms: int) -> int:  # noqa: ARG002  # no ledger of these was fenced
+    def drop_fences(self, before_ms: int) -> int:  # noqa: ARG002  # none of these ledgers was fenced
         return 0
 
 
 class Memory(threading.Thread):
-    """The most memory, in bytes, that this process had while the thread ran."""
+    """Samples the peak memory of this process, in bytes, while the thread runs."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -63,19 +63,19 @@ class Memory(threading.Thread):
             self.anonymous, self.mapped = max(self.anonymous, anonymous), max(self.mapped, mapped)
 
     def end(self) -> None:
-        """Sample no longer."""
+        """Stop sampling."""
         self._over.set()
         self.join()
 
 
 def now() -> tuple[int, int]:
-    """Resident bytes: anonymous, and of mapped files."""
+    """Return the resident bytes: anonymous ones, and those of mapped files."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
     return tuple(int(lines[name].split()[0]) << 10 for name in ("RssAnon", "RssFile"))  # type: ignore[return-value]
 
 
 def fill(directory: Path, ledgers: int) -> None:
-    """The records that as many creations leave, in few transactions."""
+    """Write the records of many ledgers in few transactions."""
     shutil.rmtree(directory, ignore_errors=True)
     driver = open_driver(f"lmdb://{directory}")
     driver.start()

@@ -1,8 +1,9 @@
-"""`python -m perf.idle_connections`: what connections cost that say nothing, on each of the three ports.
+"""`python -m perf.idle_connections`: memory of connections that send nothing, on each of the three ports.
 
-For each port in turn a bookie of ours on an empty directory, whose limits let so many in: how its resident memory grows
-until all are there, `--connections` of them or as many as this machine's descriptors allow, and then until each has
-said a first word and got an answer. At the end all three ports at once. Prints one JSON object.
+For each port in turn, a bookie is started on an empty directory with sufficient limits. The growth of its resident
+memory is measured after `--connections` connections (or as many as the limit of descriptors allows) are open, and
+again after each has sent a first request and received the response. At the end all three ports are measured at once.
+Prints one JSON object.
 """
 
 import json
@@ -24,32 +25,32 @@ from tests.fixtures.ports import free_port
 DATA = ROOT / "build/perf/idle-connections"
 PORTS = ("data", "http", "admin")
 EACH = {"data": 1, "http": 1, "admin": 3}
-"""Descriptors that a port counts for one."""
+"""Descriptors per connection of each port."""
 OTHERS = 2500
-"""Descriptors of everything else in the bookie."""
+"""Descriptors that the bookie needs for everything else."""
 FIRST_WORDS = {
     "data": PROBE,
     "http": b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
     "admin": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]),
 }
 OWN = 16
-"""Sockets that the bookie may have closed meanwhile for reasons of its own."""
+"""Sockets that the bookie may have closed meanwhile for other reasons."""
 LONG_MS = "600000"
 WAIT_S = 60.0
 
 
 def resident_bytes(pid: int) -> int:
-    """Of the bookie."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def sockets_of(pid: int) -> int:
-    """Descriptors that are sockets."""
+    """Return the number of open sockets of a process."""
     return sum(1 for one in Path(f"/proc/{pid}/fd").iterdir() if one.is_symlink() and "socket" in str(one.readlink()))
 
 
 def settings_for(wanted: dict[str, int], ports: dict[str, int]) -> dict[str, str]:
-    """Limits that let so many in, and time for them."""
+    """Return settings with sufficient limits and timeouts."""
     found = {
         "adminPort": str(ports["admin"]),
         "httpServerEnabled": "true",
@@ -66,7 +67,11 @@ def settings_for(wanted: dict[str, int], ports: dict[str, int]) -> dict[str, str
 
 
 def hold(stack: ExitStack, bookie: OurBookie, address: tuple[str, int], count: int) -> list[socket.socket]:
-    """Open so many, and wait until the bookie has taken all of them in. Raises RuntimeError if it does not."""
+    """Open connections and wait until the bookie has accepted all of them.
+
+    Raises:
+        RuntimeError: it has not accepted them within a minute.
+    """
     before = sockets_of(bookie.pid)
     found = [stack.enter_context(socket.create_connection(address, timeout=WAIT_S)) for _ in range(count)]
     deadline = time.monotonic() + WAIT_S
@@ -78,7 +83,7 @@ def hold(stack: ExitStack, bookie: OurBookie, address: tuple[str, int], count: i
 
 
 def costs(directory: Path, wanted: dict[str, int], *, speak: bool) -> dict[str, Any]:
-    """MiB that the bookie grows by, after so many connections to each port, silent and after their first words."""
+    """Return by how many MiB the bookie grows after opening connections, and after their first requests."""
     ports = {name: free_port() for name in ("admin", "http")}
     with fresh(directory, settings_for(wanted, ports)) as bookie, ExitStack() as stack:
         ports["data"] = bookie.port
@@ -100,10 +105,10 @@ def costs(directory: Path, wanted: dict[str, int], *, speak: bool) -> dict[str, 
 
 
 @click.command()
-@click.option("--connections", default=10_000, show_default=True, help="On each port.")
+@click.option("--connections", default=10_000, show_default=True, help="Number of connections to each port.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(connections: int, directory: Path) -> None:
-    """Memory of idle connections."""
+    """Measure the memory of idle connections."""
     build_all()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

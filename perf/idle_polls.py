@@ -1,7 +1,7 @@
-"""`python -m perf.idle_polls`: what idle long polls cost: resident memory each, and the latency of adds beside them.
+"""`python -m perf.idle_polls`: resident memory of idle long polls, and the latency of adds beside them.
 
-Starts our bookie on an empty directory. In turn: adds at a fixed rate alone, and beside `--polls` connections with one
-waiting read each. Prints one JSON object.
+Starts a bookie on an empty directory. Adds at a fixed rate are measured in turn alone and beside `--polls` connections
+with one waiting read each. Prints one JSON object.
 """
 
 import json
@@ -22,31 +22,33 @@ from perf.side_by_side.card import ROOT
 
 DATA = ROOT / "build/perf/idle-polls"
 LEDGER = 1 << 40
-"""Far from those that bkload writes."""
+"""A ledger id far from those that bkload writes."""
 HOUR_MS = 3_600_000
 KEY = bytes(20)
 
 
 def frame(request: Any) -> bytes:
-    """A V3 message with its length."""
+    """Return a V3 message as a frame."""
     body = request.SerializeToString()
     return struct.pack(">i", len(body)) + bytes(body)
 
 
 def header(operation: Any, txn: int) -> pb.BKPacketHeader:
-    """Of a V3 request."""
+    """Return the header of a V3 request."""
     return pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=txn)
 
 
 def first_entry() -> bytes:
-    """Makes the ledger: its entry 0, LAC -1."""
+    """Return the add of entry 0 with LAC -1, which creates the ledger."""
     body = struct.pack(">qqqq", LEDGER, 0, -1, 0)
     add = pb.AddRequest(ledgerId=LEDGER, entryId=0, masterKey=KEY, body=body)
     return frame(pb.Request(header=header(pb.ADD_ENTRY, 1), addRequest=add))
 
 
 def poll_and_read() -> bytes:
-    """A wait for entry 0 to be confirmed, which never is; then a plain read, whose answer tells that the wait began."""
+    """Return a long poll for entry 0 to be confirmed, which never happens, followed by a plain read, whose response
+    shows that the poll is waiting.
+    """
     wait = pb.ReadRequest(
         ledgerId=LEDGER, entryId=-1, previousLAC=-1, timeOut=HOUR_MS, flag=pb.ReadRequest.ENTRY_PIGGYBACK
     )
@@ -57,7 +59,11 @@ def poll_and_read() -> bytes:
 
 
 def answered(sock: socket.socket) -> None:
-    """Take one answer. Raises RuntimeError when it is not the read's."""
+    """Receive one response.
+
+    Raises:
+        RuntimeError: it is not that of the plain read.
+    """
     (size,) = struct.unpack(">i", sock.recv(4, socket.MSG_WAITALL))
     answer = pb.Response.FromString(sock.recv(size, socket.MSG_WAITALL))
     if answer.status != pb.EOK or (answer.header.txnId == 1 and answer.header.operation == pb.READ_ENTRY):
@@ -65,12 +71,12 @@ def answered(sock: socket.socket) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of the bookie."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def hold(stack: ExitStack, port: int, polls: int) -> None:
-    """Open so many connections, each with a poll that waits, until the stack unwinds."""
+    """Open connections with one waiting poll each; the stack closes them."""
     request = poll_and_read()
     for _ in range(polls):
         sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
@@ -79,10 +85,10 @@ def hold(stack: ExitStack, port: int, polls: int) -> None:
 
 
 @click.command()
-@click.option("--polls", default=10_000, show_default=True, help="Connections, with one waiting read each.")
+@click.option("--polls", default=10_000, show_default=True, help="Number of connections, with one waiting read each.")
 @plan_options(DATA, pairs=2, seconds=6.0)
 def main(polls: int, directory: Path, **plan: Any) -> None:
-    """Memory of idle long polls, and adds beside them."""
+    """Measure the memory of idle long polls, and adds beside them."""
     build_all()
     each: list[float] = []
     settings = {"serverMaxConnections": str(polls + 100), "serverMaxConnectionsPerAddress": "0"}

@@ -1,8 +1,9 @@
-"""`python -m perf.index_rebuild`: rebuilding a location index, beside a plain sequential read of the same entry logs.
+"""`python -m perf.index_rebuild`: rebuilding a location index, compared with a plain sequential read of the same entry
+logs.
 
-Logs as a flush writes them (ledgers and entries ascending) and as an interleaved bookie does (entries of many ledgers
-in the order of arrival). Cold: the files were dropped from the page cache; warm: they were just read. Prints one JSON
-object a row; `ratio` is the rebuild's bytes a second by the read's.
+Logs are as a flush writes them (ledgers and entries ascending) or as an interleaved bookie does (entries of many
+ledgers in the order of arrival). Cold: the files were dropped from the page cache; warm: they have just been read.
+Prints one JSON object per row; `ratio` is the rebuild's rate in bytes per second relative to the read's.
 """
 
 import json
@@ -23,11 +24,11 @@ DATA = ROOT / "build/perf/index-rebuild"
 MIB = 1 << 20
 CHUNK = 4 * MIB
 LEDGERS = 1000
-A_LEDGER = 500  # entries of one ledger in a flush
+A_LEDGER = 500  # entries of one ledger per flush
 
 
 def records(first: int, size: int, count: int, *, interleaved: bool) -> bytes:
-    """`count` records of `size` bytes an entry; record n of all is `first` + its place here."""
+    """Return `count` records with entries of `size` bytes; the first is record `first` of all."""
     kind = np.dtype([("length", ">u4"), ("ledger", ">i8"), ("entry", ">i8"), ("rest", f"V{size - 16}")])
     rows = np.zeros(count, kind)
     at = np.arange(first, first + count)
@@ -41,7 +42,7 @@ def records(first: int, size: int, count: int, *, interleaved: bool) -> bytes:
 
 
 def make_logs(directory: Path, size: int, mib: int, *, interleaved: bool) -> None:
-    """Entry logs of 512 MiB, synced, without maps."""
+    """Write entry logs of 512 MiB, synced, without ledgers maps."""
     directory.mkdir(parents=True, exist_ok=True)
     for path in directory.glob("*.log"):
         path.unlink()
@@ -58,7 +59,7 @@ def make_logs(directory: Path, size: int, mib: int, *, interleaved: bool) -> Non
 
 
 def each_open(directory: Path) -> Iterator[int]:
-    """A descriptor of each log in turn."""
+    """Yield an open descriptor of each log in turn."""
     for log in entry_logs(directory):
         fd = os.open(log.path, os.O_RDONLY)
         try:
@@ -74,7 +75,7 @@ def forget(directory: Path) -> None:
 
 
 def read_all(directory: Path) -> float:
-    """Seconds of a plain read, 4 MiB a call into one buffer."""
+    """Return the seconds of a plain read, 4 MiB per call into one buffer."""
     buffer = bytearray(CHUNK)
     begun = time.perf_counter()
     for fd in each_open(directory):
@@ -85,14 +86,14 @@ def read_all(directory: Path) -> float:
 
 
 def rebuild(directory: Path) -> float:
-    """Seconds of a rebuild, its commits and syncs included."""
+    """Return the seconds of a rebuild, including its commits and syncs."""
     begun = time.perf_counter()
     rebuild_index(directory, directory / "locations.lmdb", records=[])
     return time.perf_counter() - begun
 
 
 def row(directory: Path, *, cold: bool, rounds: int) -> dict[str, object]:
-    """Read and rebuild in turn; medians."""
+    """Measure reading and rebuilding in turn; return medians."""
     reads: list[float] = []
     rebuilds: list[float] = []
     for _ in range(rounds):
@@ -112,13 +113,20 @@ def row(directory: Path, *, cold: bool, rounds: int) -> dict[str, object]:
 
 
 @click.command()
-@click.option("--mib", default=1024, show_default=True, help="Bytes of entry logs.")
-@click.option("--size", "sizes", default=[1024], show_default=True, multiple=True, help="Bytes of an entry.")
+@click.option("--mib", default=1024, show_default=True, help="Size of the entry logs in MiB.")
+@click.option(
+    "--size",
+    "sizes",
+    default=[1024],
+    show_default=True,
+    multiple=True,
+    help="Size of an entry in bytes; may be repeated.",
+)
 @click.option("--order", "orders", default=["flushed", "interleaved"], show_default=True, multiple=True)
 @click.option("--rounds", default=3, show_default=True)
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(mib: int, sizes: list[int], orders: list[str], rounds: int, directory: Path) -> None:
-    """Print a row for each size, order and state of the cache."""
+    """Print a row for each size, order and state of the page cache."""
     for size in sizes:
         for order in orders:
             make_logs(directory, size, mib, interleaved=order == "interleaved")

@@ -1,8 +1,8 @@
-"""`python -m perf.ledger_logs`: what a log for each ledger costs while many ledgers are opened, written and left.
+"""`python -m perf.ledger_logs`: the cost of one entry log per ledger while many ledgers are opened, written and left.
 
-Starts our bookie on an empty directory and writes `--ledgers` ledgers through the client's channel: with one log for
-all, with a log for each, and with a log for each and the end of each ledger announced. A thread looks at the process
-from outside meanwhile. Prints one JSON object a run, then a table for docs/.
+Starts a bookie on an empty directory and writes `--ledgers` ledgers through the client's channel: with one log for
+all, with a log per ledger, and with a log per ledger and an announcement (write close) of each ledger's end. A thread
+observes the process from outside. Prints one JSON object per run, then a table for docs/.
 """
 
 import json
@@ -36,36 +36,36 @@ MODES = {"one for all": {}, "by ledger": BY_LEDGER, ANNOUNCED: BY_LEDGER}
 
 @dataclass
 class Seen:
-    """Of the process; the most of each, unless it says otherwise."""
+    """Observations of the process: maxima, unless stated otherwise."""
 
     descriptors: int = 0
     open_logs: int = 0
-    """Entry logs open for writing."""
+    """The number of entry logs open for writing."""
     open_now: int = 0
-    """The same, at the last look."""
+    """The same at the last observation."""
     behind: int = 0
-    """Logs between the oldest of them and the newest there is."""
+    """How many ids the oldest open log is behind the newest log."""
     resident_mib: int = 0
 
 
 @dataclass
 class Run:
-    """One row."""
+    """One row of the table."""
 
     mode: str
     ledgers: int
     seconds: float
-    """Of writing them."""
+    """The time to write the ledgers."""
     flushed_seconds: float
-    """From the first add until the last checkpoint that changed anything."""
+    """The time from the first add to the last checkpoint that changed anything."""
     stop_seconds: float
     logs: int
-    """That are left behind, closed or not."""
+    """The number of logs that remain, closed or not."""
     seen: Seen
 
 
 class Watch:
-    """Looks at a process and its ledger directory until told to stop."""
+    """Observes a process and its ledger directory until told to stop."""
 
     def __init__(self, pid: int, directory: Path) -> None:
         self.seen = Seen()
@@ -84,7 +84,7 @@ class Watch:
         self._thread.join()
 
     def settle(self) -> float:
-        """Come back when checkpoints change nothing any more, with the time of the last change."""
+        """Wait until checkpoints no longer change anything; return the time of the last change."""
         before, changed = (-1, -1, -1), time.monotonic()
         while time.monotonic() - changed < 3 * FLUSH_MS / 1000:
             now = (len(list(self._directory.iterdir())), self.newest, self.seen.open_now)
@@ -101,7 +101,7 @@ class Watch:
         seen = self.seen
         descriptors = list((self._proc / "fd").iterdir())
         writing = [log for log in map(self._written, descriptors) if log >= 0]
-        with suppress(FileNotFoundError):  # nothing was flushed yet
+        with suppress(FileNotFoundError):  # nothing has been flushed yet
             self.newest = int((self._directory / "lastId").read_text(), 16)
         pages = int((self._proc / "statm").read_text().split()[1])
         seen.descriptors = max(seen.descriptors, len(descriptors) - sum(map(_kept, descriptors)))
@@ -111,7 +111,7 @@ class Watch:
         seen.resident_mib = max(seen.resident_mib, pages * resource.getpagesize() >> 20)
 
     def _written(self, descriptor: Path) -> int:
-        """The id of the entry log that is open for writing there; -1: something else is, or nothing any more."""
+        """Return the id of the entry log that a descriptor has open for writing, or -1."""
         try:
             path = descriptor.readlink()
             flags = (self._proc / "fdinfo" / descriptor.name).read_text().split("flags:")[1].split()[0]
@@ -122,7 +122,7 @@ class Watch:
 
 
 def _kept(descriptor: Path) -> bool:
-    """Whether it is one that the bookie only keeps for later."""
+    """Return whether it is a descriptor that the bookie keeps in reserve."""
     try:
         return descriptor.readlink() == Path(os.devnull)
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _kept(descriptor: Path) -> bool:
 
 
 def write(channel: ChannelV3, ledgers: int, entries: int, *, announce: bool) -> None:
-    """Open, write and leave every ledger, `AT_A_TIME` at a time."""
+    """Open, write and leave all ledgers, `AT_A_TIME` at a time."""
     payload = bytes(PAYLOAD_BYTES)
     for start in range(0, ledgers, AT_A_TIME):
         some = range(start, min(start + AT_A_TIME, ledgers))
@@ -146,7 +146,7 @@ def write(channel: ChannelV3, ledgers: int, entries: int, *, announce: bool) -> 
 
 
 def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
-    """One bookie's life, on an empty directory."""
+    """Run one bookie on an empty directory and return its row."""
     shutil.rmtree(directory, ignore_errors=True)
     bookie = OurBookie(directory)
     bookie.start({"flushInterval": str(FLUSH_MS), **MODES[mode]})
@@ -169,7 +169,7 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
 
 
 def row(run: Run) -> str:
-    """Of the table in docs/operations.md."""
+    """Return a row of the table in docs/operations.md."""
     seen = run.seen
     times = (run.seconds, run.flushed_seconds)
     logs = (run.logs, seen.open_logs, seen.open_now, seen.behind)
@@ -177,12 +177,14 @@ def row(run: Run) -> str:
 
 
 @click.command()
-@click.option("--ledgers", default=50_000, show_default=True, help="Opened, written and left.")
-@click.option("--entries", default=2, show_default=True, help="Of each ledger, 1000 bytes each.")
-@click.option("--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Only these; several times.")
+@click.option("--ledgers", default=50_000, show_default=True, help="Number of ledgers.")
+@click.option("--entries", default=2, show_default=True, help="Number of entries per ledger, of 1000 bytes each.")
+@click.option(
+    "--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Run only this mode; may be repeated."
+)
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(ledgers: int, entries: int, modes: tuple[str, ...], directory: Path) -> None:
-    """Descriptors, open logs and memory while many ledgers come and go."""
+    """Measure descriptors, open logs and memory while many ledgers come and go."""
     runs = []
     for mode in modes or MODES:
         runs.append(measure(directory, mode, ledgers, entries))

@@ -1,13 +1,13 @@
-"""A million ledgers on one directory: what they take of memory, and what adds wait while 100,000 of them are flushed.
+"""A million ledgers in one directory: their memory, and the latency of adds while 100,000 of them are flushed.
 
     python -m perf.many_ledgers DIR fill|table|flush [--ledgers 1000000] [--dirty 100000]
 
-The storage alone, in this process, on an empty directory DIR. First ledgers of two entries each are made and flushed,
-and the memory of the process is compared with the sum of the storage's budgets. Then the storage is opened anew, an
-entry is added to each of `--dirty` ledgers, which are fenced then, so that their records change too, and the index goes
-out of the page cache; while they are flushed another thread adds to some thousand others at random and notes how long
-each add took until it was in the caches and the journal's group. Before that it does the same alone. A flush is for
-once after each fill.
+Only the storage runs, in this process, on an empty directory DIR. First, ledgers of two entries each are created and
+flushed, and the memory of the process is compared with the sum of the storage's budgets. Then the storage is reopened,
+an entry is added to each of `--dirty` ledgers, which are fenced so that their records change too, and the index is
+dropped from the page cache. While they are flushed, another thread adds to some thousand other ledgers at random and
+measures the time until each add is in the caches and the journal's group. It does the same alone before. Run `flush`
+once after each `fill`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ALONE_S = 5.0
 
 @contextlib.contextmanager
 def opened(root: Path) -> Iterator[tuple[LedgerStorage, Direct]]:
-    """The storage with small journals, and somebody who adds. Left without a checkpoint."""
+    """Open the storage with small journals, and an object to add through. It is closed without a checkpoint."""
     storage = LedgerStorage(
         StorageSettings(ledger_directories=(root / "ledgers",), index_map_bytes=1 << 36, ledgers_max=LEDGERS_MAX),
         JournalSettings(directories=(root / "journal",), file_bytes_max=64 * MIB, prealloc_bytes=MIB),
@@ -58,7 +58,7 @@ def entry(ledger: int, at: int) -> bytes:
 
 
 def anonymous_bytes() -> int:
-    """What the process holds, file pages aside, which are the system's to take."""
+    """Return the anonymous memory of the process in bytes, because file pages can be reclaimed by the system."""
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon")]
     return int(line.split()[1]) << 10
 
@@ -76,7 +76,7 @@ def add(storage: LedgerStorage, user: Direct, ledger: int, at: int) -> None:
 
 
 def fill(root: Path, ledgers: int) -> dict[str, float]:
-    """Make the ledgers; memory with all of them, with caches that were full."""
+    """Create the ledgers; return the memory with all of them, and with full caches."""
     before = anonymous_bytes()
     with opened(root) as (storage, user):
         for at in range(2):
@@ -92,14 +92,14 @@ def fill(root: Path, ledgers: int) -> dict[str, float]:
 
 
 def table_bytes(root: Path, ledgers: int) -> float:
-    """Bytes a ledger that is only known; in a process that did nothing else."""
+    """Return the bytes per idle ledger, in a process that did nothing else."""
     before = anonymous_bytes()
     with opened(root):
         return (anonymous_bytes() - before) / ledgers
 
 
 def forget_index() -> None:
-    """The index's pages go to the disk that they came from."""
+    """Evict the index's pages from memory."""
     libc = ctypes.CDLL(None, use_errno=True)
     for line in Path("/proc/self/maps").read_text().splitlines():
         if line.endswith("data.mdb"):
@@ -123,7 +123,9 @@ def beside(user: Direct, ledgers: list[int], done: threading.Event, took: list[i
 
 
 def flush(root: Path, ledgers: int, dirty: int) -> dict[str, float]:
-    """Add to `dirty` ledgers and fence them, so that as many runs and records go into the index; add beside that."""
+    """Add to `dirty` ledgers and fence them, so that as many runs and records go into the index; measure adds during
+    the flush.
+    """
     numbers = random.Random(11)
     with opened(root) as (storage, user):
         assert storage.stores is not None
@@ -162,7 +164,7 @@ def flush(root: Path, ledgers: int, dirty: int) -> dict[str, float]:
 
 
 def percentiles(name: str, took: list[int]) -> dict[str, float]:
-    """In microseconds."""
+    """Return percentiles in microseconds."""
     took.sort()
     return {f"{name}_p{p:g}_us": took[min(len(took) - 1, int(len(took) * p / 100))] / 1000 for p in PERCENTILES}
 

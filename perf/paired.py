@@ -1,6 +1,6 @@
-"""What all measurements of adds beside something else share: adds at a fixed rate, alone and beside it, in turn.
+"""What all measurements of adds beside something else share: adds at a fixed rate, in turn alone and beside it.
 
-with Aside(work, 1, 2) as beside: ...        # work(1, 2, told) in a process of its own: see there
+with Aside(work, 1, 2) as beside: ...        # runs work(1, 2, told) in a process of its own
 found = paired(bookie, plan, lambda: Aside(work, 1, 2))
 """
 
@@ -28,7 +28,7 @@ ORDER = ("alone", "beside", "beside", "alone")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How often, how long and how fast."""
+    """The number of pairs, the duration of a measurement in seconds, and the rate in adds per second."""
 
     pairs: int
     seconds: float
@@ -38,14 +38,16 @@ class Plan:
 def plan_options(
     directory: Path, *, pairs: int, seconds: float
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of every such command; it gets `pairs`, `seconds`, `rate` and `directory`."""
+    """Return a decorator that adds the common options; the command receives `pairs`, `seconds`, `rate` and
+    `directory`.
+    """
 
     def add(function: Command) -> Command:
         for option in (
             click.option("--directory", default=directory, show_default=True, type=click.Path(path_type=Path)),
-            click.option("--rate", default=20_000, show_default=True, help="Adds a second, 1 KiB each."),
-            click.option("--seconds", default=seconds, show_default=True, help="Of adds in each measurement."),
-            click.option("--pairs", default=pairs, show_default=True, help="Measurements without and with it."),
+            click.option("--rate", default=20_000, show_default=True, help="Rate in adds of 1 KiB per second."),
+            click.option("--seconds", default=seconds, show_default=True, help="Duration of each measurement."),
+            click.option("--pairs", default=pairs, show_default=True, help="Number of measurements of each kind."),
         ):
             function = option(function)
         return function
@@ -55,7 +57,7 @@ def plan_options(
 
 @contextmanager
 def fresh(directory: Path, settings: dict[str, str]) -> Iterator[OurBookie]:
-    """Our bookie on an empty directory that goes with it, with its journals made."""
+    """Run a bookie with created journals on an empty directory, which is removed at the end."""
     shutil.rmtree(directory, ignore_errors=True)
     bookie = OurBookie(directory / "ours")
     try:
@@ -68,7 +70,7 @@ def fresh(directory: Path, settings: dict[str, str]) -> Iterator[OurBookie]:
 
 
 def adds(bookie: OurBookie, rate: int, seconds: float, first_ledger: int) -> dict[str, float]:
-    """Latencies of adds of 1 KiB at this rate."""
+    """Return the latencies of adds of 1 KiB at this rate, in us."""
     done = bkload(
         "add", port=bookie.port, size=1024, outstanding=1000, ledgers=10, warmup=1, rate=rate, seconds=seconds,
         first_ledger=first_ledger,
@@ -77,7 +79,7 @@ def adds(bookie: OurBookie, rate: int, seconds: float, first_ledger: int) -> dic
 
 
 def paired(bookie: OurBookie, plan: Plan, beside: Callable[[], AbstractContextManager[object]]) -> dict[str, Any]:
-    """Adds alone and inside of `beside`; which comes first changes with each pair. Medians, and all that was seen."""
+    """Measure adds alone and inside `beside`, alternating the order; return medians and all results."""
     seen: dict[str, list[dict[str, float]]] = {"alone": [], "beside": []}
     for turn in range(2 * plan.pairs):
         name = ORDER[turn % len(ORDER)]
@@ -92,9 +94,9 @@ def paired(bookie: OurBookie, plan: Plan, beside: Callable[[], AbstractContextMa
 
 
 class Aside:
-    """`work(*arguments, told)` in a process of the lowest priority, as a context.
+    """Runs `work(*arguments, told)` in a process with the lowest priority, as a context manager.
 
-    It sends HERE when it has begun, goes on until `told` has something to say, and then sends what came of it.
+    `work` sends HERE when it has begun, continues until `told` receives a message, and then sends its result.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
@@ -105,7 +107,7 @@ class Aside:
     def __enter__(self) -> Self:
         self._process.start()
         if self._told.recv() != HERE:
-            raise RuntimeError("what runs beside did not begin")
+            raise RuntimeError("the process beside the measurement did not start")
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -1,7 +1,7 @@
-"""`python -m perf.placement_simulation`: seconds for a simulated cluster to fill, on all cores of this machine.
+"""`python -m perf.placement_simulation`: seconds to simulate a cluster that fills up.
 
-1,000 bookies in 20 racks and 10,000,000 ledgers of three bookies each, with each kind of weights, a run a process.
-One JSON object a run: seconds, CPU seconds, ledgers a second, and what came of it.
+1,000 bookies in 20 racks and 10,000,000 ledgers on three bookies each, with each kind of weights. Prints one JSON
+object per run: seconds, CPU seconds, ledgers per second, and the outcome.
 """
 
 import json
@@ -22,7 +22,7 @@ TOPOLOGY = Topology(1000, 20, (DISK,), 0.4, 0.6, 0.95, (Growth(50, 0.5),))
 @click.option("--weights", multiple=True, default=("uniform", "median:3"), show_default=True)
 @click.option("--policy", default="rack", show_default=True)
 def main(ledgers: int, weights: tuple[str, ...], policy: str) -> None:
-    """One run after the other, in this process: two cores do two at a time."""
+    """Run the simulations one after the other, in this process."""
     room = DISK * (1050 * 0.95 - 1000 * 0.5)
     load = Load(ledgers, room / 3 / ledgers, 1.0, 2e9, 3, 3)
     for name in weights:

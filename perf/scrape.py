@@ -1,8 +1,8 @@
-"""`python -m perf.scrape`: what a scrape costs, and what it costs those who add meanwhile.
+"""`python -m perf.scrape`: the cost of a scrape, and its effect on concurrent adds.
 
-`size` starts a bookie with many directories, so that it has some ten thousand series, and times collecting and writing
-them. `load` adds through `bkload` to a bookie that is scraped ten times a second and to one that is not, in turn. The
-bookie runs in this process in both, the server of the scrapes too.
+`size` starts a bookie with many directories, so that it has about ten thousand series, and times collecting and
+writing them. `load` adds through `bkload`, in turn, to a bookie that is scraped ten times a second and to one that is
+not. In both, the bookie and the server of the scrapes run in this process.
 """
 
 import shutil
@@ -24,7 +24,7 @@ DATA = ROOT / "build/perf/scrape"
 SCRAPES = 50
 PAUSE_S = 0.1
 MIB_EACH = 20
-"""Of caches and buffers, so that two frames fit into each half."""
+"""MiB of caches and buffers per directory, so that two frames fit into each half."""
 
 
 @click.group(help=__doc__)
@@ -33,9 +33,9 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--directories", default=32, show_default=True, help="Ledger directories, and as many journals.")
+@click.option("--directories", default=32, show_default=True, help="Number of ledger directories and of journals.")
 def size(directories: int) -> None:
-    """Time of a scrape with many series."""
+    """Measure the time of a scrape with many series."""
     fresh()
     each = MIB_EACH * directories
     settings = {
@@ -69,7 +69,7 @@ def size(directories: int) -> None:
 @click.option("--pairs", default=3, show_default=True)
 @click.option("--outstanding", default=100, show_default=True)
 def load(seconds: int, pairs: int, outstanding: int) -> None:
-    """Add p99 with and without somebody who scrapes ten times a second."""
+    """Measure the p99 of adds with and without a scrape ten times a second."""
     for pair in range(pairs):
         for scrapes in (False, True) if pair % 2 == 0 else (True, False):
             fresh()
@@ -94,14 +94,14 @@ def load(seconds: int, pairs: int, outstanding: int) -> None:
 
 
 def scrape(address: str, ended: threading.Event) -> None:
-    """Ten times a second."""
+    """Scrape ten times a second."""
     while not ended.wait(PAUSE_S):
         with urlopen(f"http://{address}/metrics", timeout=10) as answer:
             answer.read()
 
 
 def fresh() -> None:
-    """An empty directory for the bookie."""
+    """Create an empty directory for the bookie."""
     shutil.rmtree(DATA, ignore_errors=True)
     Path(DATA).mkdir(parents=True)
 

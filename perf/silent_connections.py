@@ -1,8 +1,8 @@
-"""`python -m perf.silent_connections`: what honest clients notice beside thousands of silent connections.
+"""`python -m perf.silent_connections`: latency of honest clients beside thousands of silent connections.
 
-Starts our bookie with TLS on an empty directory. In turn: adds at a fixed rate alone, and beside connections that never
-say anything, frames that arrive a byte a second, and TLS handshakes that do so too. They come from a process of their
-own, of the lowest priority, and come back whenever they are closed. Prints one JSON object.
+Starts a bookie with TLS on an empty directory. Adds at a fixed rate are measured in turn alone and beside connections
+that never send anything, frames that arrive one byte per second, and TLS handshakes that do the same. These come from
+a process with the lowest priority, and reconnect whenever they are closed. Prints one JSON object.
 """
 
 import json
@@ -34,13 +34,13 @@ ROUND_S = 1.0
 
 
 def start_tls() -> bytes:
-    """The request in front of a handshake."""
+    """Return the request that precedes a TLS handshake."""
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.START_TLS, txnId=1)
     return framed(pb.Request(header=header, startTLSRequest=pb.StartTLSRequest()))
 
 
 def client_hello() -> bytes:
-    """The first flight of a handshake."""
+    """Return the first message of a TLS handshake."""
     out = ssl.MemoryBIO()
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -54,7 +54,7 @@ def client_hello() -> bytes:
 
 @dataclass
 class Intruder:
-    """One connection: what it says, how much of that at once, and how far it got."""
+    """A connection: what it sends, how many bytes of that at first, and how many it has sent."""
 
     kind: str
     words: bytes
@@ -65,15 +65,15 @@ class Intruder:
 
 @dataclass
 class SilentConnections:
-    """All of them, in one thread."""
+    """All silent connections, in one thread."""
 
     port: int
     members: list[Intruder]
     thrown_out: Counter[str] = field(default_factory=Counter)
-    """By kind, since the beginning: connections that the bookie ended."""
+    """By kind: the number of connections that the bookie has closed."""
 
     def run(self, told: Connection) -> None:
-        """Until `told` has something to say; then answer with who was thrown out how often."""
+        """Keep the connections until `told` receives a message; then send how many were closed, by kind."""
         watch = select.epoll()
         everybody: dict[int, Intruder] = {}
         ready = False
@@ -103,7 +103,7 @@ class SilentConnections:
             try:
                 one.said += one.sock.send(one.words[one.said : one.said + size])
             except OSError:
-                return  # `_hear` learns of it too
+                return  # `_hear` notices it too
 
     def _hear(self, everybody: dict[int, Intruder], number: int) -> None:
         one = everybody[number]
@@ -120,7 +120,7 @@ class SilentConnections:
 
 
 def gather(port: int, idle: int, frames: int, handshakes: int) -> SilentConnections:
-    """So many of each kind, mixed as they would come."""
+    """Return a number of connections of each kind."""
     asked, hello, frame = start_tls(), client_hello(), first_entry()
     members = [Intruder(IDLE, b"", 0) for _ in range(idle)]
     members += [Intruder(FRAMES, frame, 1) for _ in range(frames)]
@@ -129,12 +129,14 @@ def gather(port: int, idle: int, frames: int, handshakes: int) -> SilentConnecti
 
 
 @click.command()
-@click.option("--idle", default=5000, show_default=True, help="Connections that say nothing.")
-@click.option("--frames", default=200, show_default=True, help="Connections that send a frame a byte a second.")
-@click.option("--handshakes", default=2000, show_default=True, help="Connections in a handshake, a byte a second.")
+@click.option("--idle", default=5000, show_default=True, help="Connections that send nothing.")
+@click.option("--frames", default=200, show_default=True, help="Connections that send a frame at one byte per second.")
+@click.option(
+    "--handshakes", default=2000, show_default=True, help="Connections in a TLS handshake at one byte per second."
+)
 @plan_options(DATA, pairs=3, seconds=6.0)
 def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) -> None:
-    """Adds beside connections that mean ill."""
+    """Measure adds beside malicious connections."""
     build_all()
     need = idle + frames + handshakes + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

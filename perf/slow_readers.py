@@ -1,12 +1,13 @@
-"""`python -m perf.slow_readers`: a bookie's memory, flushes and readers beside peers that do not read.
+"""`python -m perf.slow_readers`: a bookie's memory, flushes and readers beside peers that do not read their responses.
 
-Each of `--readers` connections asks for cold entries all over the data, in V2 or V3, in large batches or many single
-reads, for more than it takes, and reads nothing. Now and then some of them end, with or without a reset, and others
-come. Meanwhile adds go on, several times what the write cache holds, so that they only go on while flushes end; and
-one peer reads on and checks every byte. Before that `--ledgers` more are made, of one entry each.
+Each of `--readers` connections requests cold entries from all over the data, in V2 or V3, in large batches or many
+single reads, for more than the socket takes, and reads nothing. Now and then some of them end, with or without a
+reset, and others connect. Meanwhile several times the size of the write cache is added, which is only possible while
+flushes complete; and one peer reads on and checks every byte. Before that, `--ledgers` ledgers of one entry each are
+created.
 
-Told are the most memory that the process had, all of it and without pages of files, and the sum of the budgets that
-it printed; the longest time that a hundred adds took; how long flushes waited for readers; and what readers got.
+Prints the peak memory of the process, in total and without file pages, and the sum of the budgets that it logged; the
+longest time of a hundred adds; how long flushes waited for readers; and the results of the reader.
 """
 
 import contextlib
@@ -38,62 +39,66 @@ MIB = 1 << 20
 LEDGERS = 20
 ENTRIES = 800
 LONG, SHORT = 6000, 200
-"""Bytes of an entry: sent from where it lies, and copied."""
+"""Bytes of an entry: long ones are sent from the cache, short ones are copied."""
 BATCHES = 12
 BATCH_BYTES = 500_000
 SINGLES = 400
 TURN = 5
-"""After so many hundreds of adds a fiftieth of the readers ends, and others come."""
+"""After this many hundred adds, a fiftieth of the readers ends, and others connect."""
 HOT = 0.3
-"""So many of the reads of those that come later are of what was just added: out of the write cache."""
+"""The share of reads by later readers that request what was just added, from the write cache."""
 SAMPLE_S = 0.02
 EXTRA = 1 << 32
-"""The first of the ledgers that only are there."""
+"""The first of the ledgers that are only created."""
 TOO_MANY = 106
 
 
 def payload(ledger: int, entry: int) -> bytes:
-    """What an entry holds: a fifth of the ledgers have short ones."""
+    """Return the payload of an entry; a fifth of the ledgers have short ones."""
     return bytes([entry % 251]) * (SHORT if ledger % 5 == 4 else LONG)
 
 
 def fill(peer: Peer, ledger: int, entries: range) -> None:
-    """Add them. Raises RuntimeError when one is refused."""
+    """Add entries.
+
+    Raises:
+        RuntimeError: an add was refused.
+    """
     peer.send(*(add(ledger, entry, payload(ledger, entry)) for entry in entries))
     if {peer.answer().code for _ in entries} != {0}:
         raise RuntimeError(f"an add to ledger {ledger} was refused")
 
 
 def make_ledgers(peer: Peer, count: int) -> None:
-    """One entry each."""
+    """Create ledgers with one entry each."""
     for first in range(0, count, 1000):
         some = range(first, min(count, first + 1000))
         peer.send(*(add(EXTRA + at, 0) for at in some))
         if {peer.answer().code for _ in some} != {0}:
-            raise RuntimeError(f"ledger {EXTRA + first} or one of those behind it was refused")
+            raise RuntimeError(f"ledger {EXTRA + first} or one after it was refused")
 
 
 def memory_mib(pid: int, name: str) -> float:
-    """`VmRSS`, `VmHWM` or `RssAnon` of a process."""
+    """Return `VmRSS`, `VmHWM` or `RssAnon` of a process in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     (kib,) = re.findall(rf"^{name}:\s+(\d+) kB$", status, re.MULTILINE)
     return int(kib) / 1024
 
 
 def budget_mib(log: str) -> int:
-    """The sum that the bookie printed when it started last."""
+    """Return the sum of the budgets that the bookie logged at its last start, in MiB."""
     return int(re.findall(r"memory budget.*total_mib=(\d+)", log)[-1])
 
 
 def metric(bookie: BookieProcess, name: str) -> float:
-    """The sum over all labels."""
+    """Return the value of a metric, summed over all labels."""
     with open_channel(bookie.admin, AdminAccess()) as channel:
         text = stub_of(MetricsStub, channel).GetText(metrics_pb.GetMetricsRequest()).text
     return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
 
 
 class Beside:
-    """A thread until the end of the block: somebody who reads, and looks at the process's memory."""
+    """A thread that reads entries and samples the process's memory until the end of the block."""
 
     def __init__(self, bookie: BookieProcess) -> None:
         self.answers: Counter[int] = Counter()
@@ -116,7 +121,7 @@ class Beside:
             try:
                 self._read_on()
             except (EOFError, ConnectionResetError):
-                self.closed += 1  # for a moment it was the slowest
+                self.closed += 1  # for a moment it was the slowest reader
 
     def _read_on(self) -> None:
         drawn = Random(7 + self.closed)
@@ -132,7 +137,7 @@ class Beside:
 
 
 class SlowReaders:
-    """Peers that do not read."""
+    """The peers that do not read."""
 
     def __init__(self, address: tuple[str, int], stack: ExitStack) -> None:
         self._address = address
@@ -141,12 +146,12 @@ class SlowReaders:
         self.peers: list[Peer] = []
 
     def come(self, count: int, written: int = 0) -> None:
-        """So many more, of each kind in turn. `written`: entries of the ledger that is being added to."""
+        """Connect more peers, of each kind in turn. `written` is the number of entries in the ledger being added to."""
         for at in range(count):
             peer = self._stack.enter_context(Peer(self._address, receive_bytes=4096))
             batches = at // 2 % 2 == 0
             places = [self._place(written) for _ in range(BATCHES if batches else SINGLES)]
-            with contextlib.suppress(ConnectionError):  # it may be the slowest before all is sent
+            with contextlib.suppress(ConnectionError):  # it may be closed as the slowest before all is sent
                 if at % 2:
                     asked = [v3.batch3(*one, maxSize=BATCH_BYTES) if batches else v3.read3(*one) for one in places]
                     v3.send(peer, *asked)
@@ -160,14 +165,14 @@ class SlowReaders:
         return self._drawn.randrange(LEDGERS), self._drawn.randrange(ENTRIES)
 
     def go(self, count: int) -> None:
-        """So many of them end, every other one with a reset."""
+        """Disconnect peers at random, every other one with a reset."""
         for at in range(count):
             peer = self.peers.pop(self._drawn.randrange(len(self.peers)))
             peer.abort() if at % 2 else peer.close()
 
 
 def ended(peer: Peer) -> bool:
-    """Whether the bookie has hung up; does not wait, and takes what has come."""
+    """Return whether the bookie has closed the connection, without waiting; what has arrived is discarded."""
     peer.sock.setblocking(False)
     try:
         while peer.sock.recv(1 << 20):
@@ -180,7 +185,7 @@ def ended(peer: Peer) -> bool:
 
 
 def measure(bookie: BookieProcess, readers: int, written_mib: int, ledgers: int = 0) -> dict[str, float]:
-    """Run `readers` that do not read against a running bookie and add `written_mib` meanwhile."""
+    """Run `readers` peers that do not read against a running bookie, and add `written_mib` meanwhile."""
     at_start = memory_mib(bookie.pid, "VmRSS")
     with Peer(bookie.address) as peer:
         make_ledgers(peer, ledgers)
@@ -223,9 +228,9 @@ def measure(bookie: BookieProcess, readers: int, written_mib: int, ledgers: int 
 
 
 @click.command()
-@click.option("--readers", default=1000, show_default=True, help="How many do not read.")
-@click.option("--written-mib", default=512, show_default=True, help="Added meanwhile.")
-@click.option("--ledgers", default=0, show_default=True, help="Made before, of one entry each.")
+@click.option("--readers", default=1000, show_default=True, help="Number of peers that do not read.")
+@click.option("--written-mib", default=512, show_default=True, help="MiB to add meanwhile.")
+@click.option("--ledgers", default=0, show_default=True, help="Number of ledgers with one entry to create before.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(readers: int, written_mib: int, ledgers: int, directory: Path) -> None:
     """Print one JSON object."""

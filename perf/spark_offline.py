@@ -1,9 +1,10 @@
-"""`python -m perf.spark_offline`: how fast entry logs are scanned offline, against a plain read of the same bytes.
+"""`python -m perf.spark_offline`: the rate of scanning entry logs from files, compared with a plain read of the same
+bytes.
 
-Writes one log of 1 KiB entries and reads it until it is in the page cache. Then in turn, several rounds: a plain
-sequential read into one buffer; the scan as Arrow record batches, without validation, with headers, with digests, and
-with digests and payloads; all in one process on one core. With --spark also a count of the same rows in a session on
-local[1]. One JSON object: GB/s of the file, medians.
+Writes one log of 1 KiB entries and reads it until it is in the page cache. Then, in turn over several rounds: a plain
+sequential read into one buffer; and the scan as Arrow record batches without validation, with headers, with digests,
+and with digests and payloads; all in one process on one core. With --spark, also a count of the same rows in a session
+on local[1]. Prints one JSON object with medians in GB/s of the file.
 """
 
 import json
@@ -30,7 +31,7 @@ HEADER = 1024
 
 
 def written(entries: int, size: int) -> Path:
-    """A log with `entries` entries of `size` bytes each in all, CRC32C digests."""
+    """Write a log of `entries` entries of `size` stored bytes each, with CRC32C digests."""
     DATA.mkdir(parents=True, exist_ok=True)
     path = DATA / "7.log"
     digest = Digest.of(DigestType.CRC32C, b"")
@@ -44,7 +45,7 @@ def written(entries: int, size: int) -> Path:
 
 
 def plain(path: Path) -> int:
-    """Bytes read."""
+    """Read a file; return the number of bytes."""
     buffer = bytearray(PIECE)
     size = 0
     with path.open("rb", buffering=0) as file:
@@ -54,14 +55,14 @@ def plain(path: Path) -> int:
 
 
 def scanned(path: Path, validate: str, *, values: bool) -> int:
-    """Rows."""
+    """Scan a file; return the number of rows."""
     file = DataFile(str(path), 7, path.stat().st_size, newest=True)
     plan = Plan(validate, "fail", values, None, "auto", b"")
     return sum(len(batch) for batch in log_batches(file, plan, ENTRYLOG))
 
 
 def rates_in_spark(path: Path, rounds: int) -> dict[str, list[float]]:
-    """Seconds of a count of all rows, over a whole session."""
+    """Return the seconds of counting all rows in a Spark session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
@@ -82,11 +83,11 @@ def rates_in_spark(path: Path, rounds: int) -> dict[str, list[float]]:
 
 @click.command()
 @click.option("--entries", default=500_000, show_default=True)
-@click.option("--size", default=1024, show_default=True, help="Bytes of an entry as it is stored.")
+@click.option("--size", default=1024, show_default=True, help="Stored size of an entry in bytes.")
 @click.option("--rounds", default=5, show_default=True)
-@click.option("--spark", is_flag=True, help="Also through a Spark session.")
+@click.option("--spark", is_flag=True, help="Also measure a Spark session.")
 def main(entries: int, size: int, rounds: int, *, spark: bool) -> None:
-    """See the module."""
+    """Run the measurement described above."""
     path = written(entries, size)
     ways: dict[str, Callable[[], int]] = {
         "plain_read": lambda: plain(path),

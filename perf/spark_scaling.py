@@ -1,10 +1,10 @@
-"""What a task and a byte cost Spark's executors that read ledgers, with one core and with two: figures to plan with.
+"""The cost of a query, a task and a byte when Spark reads ledgers, with one core and with two: figures for planning.
 
     python -m perf.spark_scaling [MIB [ROUNDS]]
 
-Entries of 1 KiB in a bookie's write cache, counted over all columns. The same bytes are read in few tasks and in many,
-and one entry alone: what they differ by is the cost of a task, of a byte, and of a query. Each number of cores is a
-process of its own. Medians; times on the clock count whoever else is at work on the machine, CPU seconds do not.
+Entries of 1 KiB in a bookie's write cache are counted over all columns. The same bytes are read in few tasks and in
+many, and one entry alone; the differences are the costs of a task, of a byte and of a query. Each number of cores is a
+process of its own. Medians; elapsed times include other work on the machine, CPU seconds do not.
 """
 
 import json
@@ -26,14 +26,14 @@ FEW, MANY = LEDGERS, 64
 
 
 class Cost(NamedTuple):
-    """Of a query: seconds on the clock, and of processors in Spark's processes."""
+    """The cost of a query: elapsed seconds, and CPU seconds of Spark's processes."""
 
     clock: float
     cpu: float
 
 
 def cost(rounds: int, frame: Any, rows: int) -> Cost:
-    """Medians after one run that does not count."""
+    """Return medians, after one warm-up run."""
     run = partial(counted, frame, rows)
     run()
     found = []
@@ -45,8 +45,8 @@ def cost(rounds: int, frame: Any, rows: int) -> Cost:
 
 
 def measured(cores: int, uri: str, ledgers: str, rows: int, rounds: int) -> dict[str, float]:
-    """What the three queries take, and what follows."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # one session a process
+    """Return the times of the three queries, and the costs that follow from them."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # one session per process
 
     from bookie.spark import register  # noqa: PLC0415
 

@@ -1,11 +1,13 @@
-"""How fast Spark on local[2] writes rows of 1 KiB into a log: from Parquet, from memory, beside a sink that drops them.
+"""The rate at which Spark on local[2] writes rows of 1 KiB into a log, from Parquet and from memory, compared with a
+sink that drops them.
 
     python -m perf.spark_sink [ROWS [ROUNDS [OPTION=VALUE...]]]
 
-One bookie with its defaults but the memory of `LocalCluster`: journal on disk and synced before each acknowledgement.
-Ensemble, quorums 1; CRC32C; two tasks, so two ledgers. Both sinks in turn, ROUNDS pairs; `times_drop` is the median of
-how much longer ours took within a pair; `cpu_s` are medians of processor seconds a million rows. Bookie, Spark and its
-Python workers share the machine. More words are options of the sink, as `bookkeeper.useV2WireProtocol=true`.
+One bookie with default settings except the memory of `LocalCluster`: the journal is on disk and synced before each
+acknowledgement. Ensemble and quorums are 1; CRC32C; two tasks, so two ledgers. Both sinks run in turn, ROUNDS pairs;
+`times_drop` is the median of the ratio of their times within a pair; `cpu_s` are medians of CPU seconds per million
+rows. Bookie, Spark and its Python workers share the machine. Further arguments are options of the sink, such as
+`bookkeeper.useV2WireProtocol=true`.
 """
 
 import json
@@ -38,36 +40,34 @@ SETTINGS = {
 
 
 class Drop(DataSourceArrowWriter):
-    """Takes every batch and forgets it: the most that a Python sink can be given."""
+    """A writer that drops every batch: the highest rate that a Python sink can reach."""
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        """Count, so that it is all read."""
+        """Count the rows, so that all of them are read."""
         sum(batch.num_rows for batch in iterator)
         return WriterCommitMessage()
 
 
 class Dropping(DataSource):
-    """Format `drop`, of this program only."""
+    """The format `drop` of this program."""
 
     @classmethod
     def name(cls) -> str:
-        """See above."""
         return "drop"
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001  # Spark's
-        """Of a job."""
         return Drop()
 
 
 class Run(NamedTuple):
-    """Seconds on the clock, and of processors by who spent them."""
+    """The elapsed seconds of a run, and its CPU seconds by kind of process."""
 
     clock: float
     cpu: Mapping[str, float]
 
 
 def timed(run: Callable[[], None]) -> Run:
-    """One run."""
+    """Time one run."""
     spent, begin = spent_s(), time.perf_counter()
     run()
     clock = time.perf_counter() - begin
@@ -75,7 +75,7 @@ def timed(run: Callable[[], None]) -> Run:
 
 
 def compared(rounds: int, plain: Callable[[], None], ours: Callable[[], None], millions: float) -> dict[str, Any]:
-    """Medians of both, in turn after one each that does not count, and of the ratio within a pair."""
+    """Run both in turn, after one warm-up each; return their medians, and that of the ratio within a pair."""
     plain()
     ours()
     pairs = [(timed(plain), timed(ours)) for _ in range(rounds)]
@@ -93,7 +93,7 @@ def compared(rounds: int, plain: Callable[[], None], ours: Callable[[], None], m
 
 
 def main(rows: int, rounds: int, *options: str) -> None:
-    """Print one JSON line a source of rows."""
+    """Print one JSON line for each source of rows."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     given = dict(one.split("=", 1) for one in options)
     builder: Any = SparkSession.builder.master("local[2]")

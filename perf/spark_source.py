@@ -1,10 +1,11 @@
-"""What Spark reads from a warm bookie on local[2], beside a synthetic Arrow source in the same session.
+"""The rate at which Spark on local[2] reads from a warm bookie, compared with a synthetic Arrow source in the same
+session.
 
     python -m perf.spark_source [MIB [ROUNDS [parquet]]]
 
-Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and the same to Parquet. "single" is our
-source with batchReadEnabled=false: a request for each entry, as Java's `readEntries` sends them, 8 MiB
-under way. Bookie, Spark and its Python workers share the machine.
+Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and on request writing to Parquet.
+"single" is our source with batchReadEnabled=false: one request per entry, as Java's `readEntries` does, with 8 MiB in
+flight. Bookie, Spark and its Python workers share the machine.
 """
 
 import gc
@@ -35,17 +36,17 @@ LEDGERS = 4
 
 
 class SyntheticReader(DataSourceReader):  # type: ignore[misc]  # Spark is not looked at
-    """One record batch of payloads, handed out again and again: the most that a Python source can bring."""
+    """Yields one record batch again and again: the highest rate that a Python source can reach."""
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
 
     def partitions(self) -> list[InputPartition]:
-        """As many as there are ledgers."""
+        """Return as many partitions as there are ledgers."""
         return [InputPartition(self._rows // LEDGERS)] * LEDGERS
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Over buffers that exist."""
+        """Yield batches over existing buffers."""
         import numpy as np  # noqa: PLC0415
         import pyarrow as pa  # noqa: PLC0415
 
@@ -64,24 +65,21 @@ class SyntheticReader(DataSourceReader):  # type: ignore[misc]  # Spark is not l
 
 
 class Synthetic(DataSource):  # type: ignore[misc]  # nor here
-    """Rows as format `bookkeeper` has them."""
+    """A source with the columns of format `bookkeeper`."""
 
     @classmethod
     def name(cls) -> str:
-        """Of this program only."""
         return "synthetic"
 
     def schema(self) -> Any:
-        """The same."""
         return BOOKKEEPER.without("metadata").spark()
 
     def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002  # Spark hands it over
-        """Of a query."""
         return SyntheticReader(int(self.options["rows"]))
 
 
 def session() -> Any:
-    """As a user would have it, with two cores."""
+    """Return a session with two cores, as a user would configure it."""
     builder = SparkSession.builder.master("local[2]")
     settings = {
         "spark.driver.memory": "1g",
@@ -97,7 +95,7 @@ def session() -> Any:
 
 
 def fill(uri: str, rows: int) -> list[int]:
-    """Ledgers with so many entries in all."""
+    """Write ledgers with `rows` entries in total; return their ids."""
     ledgers = []
     block = os.urandom(SIZE)
     with BookKeeper(uri, useV2WireProtocol=True) as client:
@@ -112,7 +110,7 @@ def fill(uri: str, rows: int) -> list[int]:
 
 
 def timed(rounds: int, run: Callable[[], None]) -> tuple[float, dict[str, float]]:
-    """Medians after one that does not count: seconds on the clock, and of processors by who spent them."""
+    """Return medians after one warm-up run: elapsed seconds, and CPU seconds by kind of process."""
     run()
     times, cpu = [], []
     for _ in range(rounds):
@@ -126,17 +124,17 @@ def timed(rounds: int, run: Callable[[], None]) -> tuple[float, dict[str, float]
 
 
 def counted(frame: Any, rows: int) -> None:
-    """All columns come from the source, which Spark does not prune; it then counts rows."""
+    """Count the rows; the source delivers all columns, because Spark does not prune them."""
     assert frame.count() == rows
 
 
 def to_parquet(frame: Any, out: str) -> None:
-    """As it is, with Spark's own settings."""
+    """Write the rows to Parquet with Spark's default settings."""
     frame.write.mode("overwrite").parquet(out)
 
 
 def main() -> None:
-    """Measure and print, the last line as JSON."""
+    """Measure and print; the last line is JSON."""
     mib = int(sys.argv[1]) if len(sys.argv) > 1 else 256
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     rows = (mib << 20) // SIZE // ROWS // LEDGERS * ROWS * LEDGERS

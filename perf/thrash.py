@@ -1,10 +1,10 @@
 """`python -m perf.thrash`: how often an entry is read from disk before it is served, by the size of the read cache.
 
-Many consumers, each at a position of its own in one of many ledgers, read in order and in turn, a few entries at a
-time, until each entry was served once. Ours is counted by its own counters, Apache BookKeeper's bookie by the bytes
-that its process read (/proc/PID/io), divided by what one reader of everything makes it read. The system's page cache
-holds the files: what is measured is what the bookie asks of a disk, not the disk. `measure` appends rows to a file, one
-JSON object each; `draw` makes a table and a plot of them.
+Many consumers, each at its own position in one of many ledgers, read sequentially in turn, a few entries at a time,
+until each entry was served once. Our bookie is measured by its own counters; Apache BookKeeper's by the bytes that its
+process has read (/proc/PID/io), divided by what a single sequential reader of everything makes it read. The files are
+in the system's page cache: the reads that the bookie requests are measured, not the disk. `measure` appends rows to a
+file, one JSON object each; `draw` makes a table and a plot of them.
 """
 
 import json
@@ -33,22 +33,26 @@ ENTRY_BYTES = 36 + SIZE
 ANSWER_BYTES = 28 + ENTRY_BYTES
 LEDGERS = 50
 POSITIONS = 4
-"""Consumers of a ledger, evenly spread over it."""
+"""Consumers per ledger, evenly spread over it."""
 ENTRIES = 2000
 TURN = 10
-"""Entries that a consumer asks for at once."""
+"""Entries that a consumer requests at once."""
 READAHEAD = 200
 CONSUMERS = [(ledger, at * ENTRIES // POSITIONS) for at in range(POSITIONS) for ledger in range(LEDGERS)]
 SERVED = LEDGERS * ENTRIES
 
 
 def requests(ledger: int, first: int, count: int) -> bytes:
-    """So many V2 reads."""
+    """Return consecutive V2 reads."""
     return b"".join(struct.pack(">IIqq", 20, 0x02020000, ledger, first + at) for at in range(count))
 
 
 def answered(sock: socket.socket, count: int) -> None:
-    """Take so many answers. Raises RuntimeError for one that is no entry of the expected size."""
+    """Receive responses.
+
+    Raises:
+        RuntimeError: one is not an entry of the expected size, or the connection was closed.
+    """
     data = memoryview(bytearray(count * ANSWER_BYTES))
     got = 0
     while got < len(data):
@@ -59,11 +63,11 @@ def answered(sock: socket.socket, count: int) -> None:
     for at in range(0, len(data), ANSWER_BYTES):
         size, _, code = struct.unpack_from(">III", data, at)
         if (size, code) != (ANSWER_BYTES - 4, 0):
-            raise RuntimeError(f"an answer of {size} bytes with code {code}")
+            raise RuntimeError(f"unexpected response of {size} bytes with code {code}")
 
 
 def consume(port: int, consumers: Sequence[tuple[int, int]], each: int) -> float:
-    """Every consumer reads `each` entries from its position on, in turns; seconds."""
+    """Let every consumer read `each` entries from its position on, in turn; return the seconds."""
     started = time.monotonic()
     with closing(socket.create_connection(("127.0.0.1", port), timeout=60)) as sock:
         for turn in range(0, each, TURN):
@@ -74,13 +78,13 @@ def consume(port: int, consumers: Sequence[tuple[int, int]], each: int) -> float
 
 
 def fill(port: int) -> None:
-    """Every ledger, all entries."""
+    """Write all ledgers."""
     bkload("fill", port=port, size=SIZE, outstanding=1000, ledgers=LEDGERS, entries=ENTRIES)
 
 
 @contextmanager
 def ours(directory: Path, cache_mb: int = 64, *, adaptive: bool = False) -> Iterator[LocalBookie]:
-    """Our bookie in this process."""
+    """Run our bookie in this process."""
     segment = max(cache_mb // 8, 1) * MIB
     with local_bookie(
         directory, write_cache_bytes=512 * MIB, read_cache_bytes=cache_mb * MIB, read_segment_bytes=segment,
@@ -91,7 +95,7 @@ def ours(directory: Path, cache_mb: int = 64, *, adaptive: bool = False) -> Iter
 
 
 def measure_ours(directory: Path, sizes: Sequence[int], *, adaptive: bool) -> Iterator[Row]:
-    """By its counters."""
+    """Measure our bookie by its counters; yield a row for each cache size."""
     with ours(directory) as bookie:
         fill(bookie.address[1])
     for cache_mb in sizes:
@@ -113,13 +117,15 @@ def measure_ours(directory: Path, sizes: Sequence[int], *, adaptive: bool) -> It
 
 
 def read_bytes(pid: int) -> int:
-    """What the process asked of files and sockets so far."""
+    """Return the bytes that a process has read from files and sockets so far."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["rchar"])
 
 
 def measure_java(directory: Path, sizes: Sequence[int]) -> Iterator[Row]:
-    """By what its process reads; the first run, one reader of everything, is the measure."""
+    """Measure Apache BookKeeper's bookie by the bytes that its process reads; one sequential reader of everything is
+    the unit.
+    """
     server = JavaServer(directory, {"dbStorage_readAheadCacheBatchSize": str(READAHEAD)})
     server.start()
     try:
@@ -134,7 +140,7 @@ def measure_java(directory: Path, sizes: Sequence[int]) -> Iterator[Row]:
 
 
 def java_run(server: JavaServer, cache_mb: int, load: Callable[[int], float]) -> tuple[int, float]:
-    """Started anew with this read cache: the bytes that it read, and the seconds of the load."""
+    """Restart it with this read cache; return the bytes that it read, and the seconds of the load."""
     server.stop()
     server.configure({"dbStorage_readAheadCacheMaxSizeMb": str(cache_mb)})
     server.start()
@@ -150,11 +156,13 @@ def main() -> None:
 
 @main.command()
 @click.option("--subject", type=click.Choice(["ours", "adaptive", "java"]), default="ours", show_default=True)
-@click.option("--rows", default=ROWS, show_default=True, type=click.Path(path_type=Path), help="Appended to.")
+@click.option(
+    "--rows", default=ROWS, show_default=True, type=click.Path(path_type=Path), help="File to append rows to."
+)
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 @click.argument("sizes", nargs=-1, type=int)
 def measure(subject: str, rows: Path, directory: Path, sizes: tuple[int, ...]) -> None:
-    """Read caches of these SIZES in MiB, one after the other."""
+    """Measure read caches of SIZES in MiB, one after the other."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     found = measure_java(directory, sizes) if subject == "java" else measure_ours(
@@ -172,7 +180,7 @@ def measure(subject: str, rows: Path, directory: Path, sizes: tuple[int, ...]) -
 @click.option("--rows", default=ROWS, show_default=True, type=click.Path(path_type=Path))
 @click.option("--svg", default=ROOT / "docs/read-cache.svg", show_default=True, type=click.Path(path_type=Path))
 def draw(rows: Path, svg: Path) -> None:
-    """Write the plot, print the table."""
+    """Write the plot and print the table."""
     read: list[dict[str, Any]] = [json.loads(line) for line in rows.read_text().splitlines()]
     svg.write_text(plot(read))
     print(table(read))

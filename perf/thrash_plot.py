@@ -1,4 +1,4 @@
-"""The thrash curve as a table in Markdown and as a drawing in SVG. Pure: rows in, text out."""
+"""The results of perf.thrash as a table in Markdown and a plot in SVG. Pure functions: rows in, text out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ SUBJECTS = {"java": ("Apache BookKeeper", "#b3541e"), "ours": ("bookie", "#1e5fb
 
 
 def curves(rows: Sequence[Row]) -> dict[str, dict[int, float]]:
-    """By subject: cache size to reads per entry; the last row of a size counts."""
+    """Return reads per entry by cache size for each subject; the last row of a size counts."""
     found: dict[str, dict[int, float]] = {name: {} for name in SUBJECTS}
     for row in rows:
         found[row["subject"]][row["cache_mb"]] = row["reads_per_entry"]
@@ -21,7 +21,7 @@ def curves(rows: Sequence[Row]) -> dict[str, dict[int, float]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A row a cache size, a column a subject."""
+    """Return the table, with a row per cache size and a column per subject."""
     found = curves(rows)
     lines = [
         f"| read cache, MiB | {' | '.join(SUBJECTS[name][0] for name in found)} |",
@@ -34,7 +34,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def plot(rows: Sequence[Row]) -> str:
-    """Cache size from left to right, reads per entry upwards, both by doublings."""
+    """Return the plot of reads per entry over the cache size, both on logarithmic scales."""
     found = curves(rows)
     lines = {SUBJECTS[name][0]: list(curve.items()) for name, curve in found.items()}
     return line_plot(

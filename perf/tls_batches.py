@@ -1,7 +1,7 @@
-"""`python -m perf.tls_batches`: batch reads through TLS from cache, Apache BookKeeper's bookie and ours in turn.
+"""`python -m perf.tls_batches`: batch reads from cache over TLS, from Apache BookKeeper's bookie and ours in turn.
 
-Both get the same certificate and are read by the same client over one connection, pinned to the last CPU; the bookie is
-kept off that CPU. The client decrypts with the system's OpenSSL. Prints one JSON object.
+Both use the same certificate and are read by the same client over one connection. The client is pinned to the last
+CPU, the bookie to the others; the client decrypts with the system's OpenSSL. Prints one JSON object.
 """
 
 import json
@@ -26,7 +26,7 @@ ENTRIES = 100_000
 
 
 def tls_keys(directory: Path) -> dict[str, str]:
-    """For either bookie: a fresh certificate."""
+    """Create a certificate and return the settings with which either bookie uses it."""
     party = Authority(directory).issue("bookie", hosts=["127.0.0.1"], with_rsa=True)
     return {
         "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
@@ -38,7 +38,7 @@ def tls_keys(directory: Path) -> dict[str, str]:
 
 
 def measure(server: Server, batch: int, outstanding: int, seconds: float) -> dict[str, object]:
-    """Entry bytes a second of a bookie that runs; and how much of a CPU it takes for a gigabyte."""
+    """Measure a running bookie: entry bytes per second, and its CPU seconds per gigabyte."""
     before = cpu_s(server.pid)
     with kept_apart(server.pid):
         done = program("tls_batches", server.port, 0, ENTRIES, batch, outstanding, seconds, CLIENT_CPU)
@@ -47,19 +47,21 @@ def measure(server: Server, batch: int, outstanding: int, seconds: float) -> dic
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time of a process so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @click.command()
-@click.option("--pairs", default=3, show_default=True, help="Measurements of each.")
-@click.option("--batch", default=100, show_default=True, help="Entries of 1 KiB in a batch.")
-@click.option("--outstanding", default=4, show_default=True, help="Requests without an answer.")
-@click.option("--seconds", default=4.0, show_default=True, help="Of each measurement, after a second of warm-up.")
+@click.option("--pairs", default=3, show_default=True, help="Number of measurements of each bookie.")
+@click.option("--batch", default=100, show_default=True, help="Number of entries of 1 KiB in a batch.")
+@click.option("--outstanding", default=4, show_default=True, help="Number of outstanding requests.")
+@click.option(
+    "--seconds", default=4.0, show_default=True, help="Duration of each measurement, after a second of warm-up."
+)
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(pairs: int, batch: int, outstanding: int, seconds: float, directory: Path) -> None:
-    """Batch reads through TLS, side by side."""
+    """Measure batch reads over TLS from both bookies."""
     build_all()
     shutil.rmtree(directory, ignore_errors=True)
     keys = tls_keys(directory / "keys")
@@ -73,7 +75,7 @@ def main(pairs: int, batch: int, outstanding: int, seconds: float, directory: Pa
         server.start(keys)
         try:
             bkload("fill", port=server.port, size=SIZE, outstanding=1000, ledgers=1, entries=ENTRIES)
-            measure(server, batch, outstanding, seconds)  # what a JVM compiles, it compiles now
+            measure(server, batch, outstanding, seconds)  # a warm-up for the JVM's compiler
             results[name] = [measure(server, batch, outstanding, seconds) for _ in range(pairs)]
         finally:
             server.stop()

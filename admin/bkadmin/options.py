@@ -137,7 +137,9 @@ class Cluster:
 
         where = parse_uri(self.service_uri)
         if where.scheme == "lmdb" and not new and not Path(where.path, EMBEDDED_FILE).exists():
-            raise IllegalOperation(f"{self.service_uri}: no metadata store is there; name the directory of one")
+            raise IllegalOperation(
+                f"{self.service_uri}: no metadata store in this directory; name the directory of one"
+            )
         return open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000))
 
     @property

@@ -82,7 +82,7 @@ class Application:
         except ClientDisconnect:
             return
         except Exception:
-            log.exception("an endpoint failed", extra={"path": request.url.path})
+            log.exception("an HTTP endpoint failed", extra={"path": request.url.path})
             reply = reply_text("the request failed; the bookie's log has the reason", 500)
         headers.setdefault("cache-control", "no-store")
         headers["content-type"] = reply.content_type

@@ -50,7 +50,7 @@ class Movers:
     def __init__(self, driver: MetadataDriver) -> None:
         self._driver = driver
         self._lock = threading.Lock()
-        self._moves: dict[str, Move] = {}  # guarded by _lock, as is the rest
+        self._moves: dict[str, Move] = {}  # guarded by _lock, as are the following
         self._running: dict[str, tuple[threading.Thread, Stop]] = {}
         self._ended = False
 

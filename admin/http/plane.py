@@ -121,7 +121,7 @@ class HttpPlane:
         self._thread.start()
         server.serving.wait()
         if not server.started:
-            why = one_line(self._failure) if self._failure else "see the log"
+            why = one_line(self._failure) if self._failure else "the log has the reason"
             raise StartRefused(
                 f"httpServerPort={self._settings.port}: the HTTP server cannot start ({why}); correct it, or set"
                 " httpServerEnabled=false"

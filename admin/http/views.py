@@ -77,7 +77,7 @@ def metrics(request: HttpRequest) -> Reply:
 
 
 def cluster(request: HttpRequest) -> Reply:
-    """All bookies with their room, the weight that gives them, and their racks."""
+    """Return all bookies with their disk space, placement weights and racks."""
     driver = request.control.metadata
     states = bookie_states(driver.bookies)
     present = [one for one, state in states.items() if state is not BookieState.ABSENT]

@@ -16,7 +16,7 @@ __all__ = ["GarbageService"]
 
 
 class GarbageService:
-    """The methods of bookie.admin.v1.GarbageCollection."""
+    """Implements the methods of bookie.admin.v1.GarbageCollection."""
 
     NAME = "bookie.admin.v1.GarbageCollection"
 

@@ -64,7 +64,7 @@ class _Changes:
 
 
 class MetadataService:
-    """The methods of bookie.metadata.v1.MetadataStore over one store."""
+    """Implements the methods of bookie.metadata.v1.MetadataStore over one embedded store."""
 
     NAME = "bookie.metadata.v1.MetadataStore"
 

@@ -20,7 +20,7 @@ INTERVAL_MS_MIN, INTERVAL_MS_MAX = 100, 3_600_000
 
 
 class MetricsService:
-    """The methods of bookie.admin.v1.Metrics."""
+    """Implements the methods of bookie.admin.v1.Metrics."""
 
     NAME = "bookie.admin.v1.Metrics"
 

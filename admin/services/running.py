@@ -32,7 +32,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class RunningService:
-    """The methods of bookie.admin.v1.Bookie."""
+    """Implements the methods of bookie.admin.v1.Bookie."""
 
     NAME = "bookie.admin.v1.Bookie"
 

@@ -16,7 +16,7 @@ __all__ = ["ScrubService"]
 
 
 class ScrubService:
-    """The methods of bookie.admin.v1.Scrub."""
+    """Implements the methods of bookie.admin.v1.Scrub."""
 
     NAME = "bookie.admin.v1.Scrub"
 

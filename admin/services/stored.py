@@ -23,7 +23,7 @@ NO_DIGEST = "the ledger's metadata has no digest type, so the digest was not ver
 
 
 class StoredService:
-    """The methods of bookie.admin.v1.Stored."""
+    """Implements the methods of bookie.admin.v1.Stored."""
 
     NAME = "bookie.admin.v1.Stored"
 

@@ -34,7 +34,7 @@ def common_ends(here: Mapping[str, str], there: Mapping[str, str], ledgers: Sequ
     Raises:
         ReadError: the LAC of a ledger cannot be read.
     """
-    from bookie.spark.clients import close_all  # noqa: PLC0415  # help loads no client
+    from bookie.spark.clients import close_all  # noqa: PLC0415  # --help does not need the client
     from bookie.spark.source.ledgers import Ledgers  # noqa: PLC0415
     from bookie.spark.source.settings import SourceSettings  # noqa: PLC0415
 

@@ -110,7 +110,7 @@ def ledgers_unread(audit: Path, ranges: "Ranges | None") -> "Ranges":
     Raises:
         IllegalOperation: the directory has no table of findings.
     """
-    import pyarrow.dataset as ds  # noqa: PLC0415  # help loads nothing of it
+    import pyarrow.dataset as ds  # noqa: PLC0415  # --help does not need it
 
     from bookie.spark.options import within  # noqa: PLC0415
     from bookie.spark.schemas import REPLICAS  # noqa: PLC0415

@@ -40,7 +40,7 @@ def in_groups(things: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def ledger_units(uri: str, settings: dict[str, str], wanted: "Ranges | None", size: int) -> list[str]:
     """Return units of `size` ledgers each for all ledgers of a cluster that are wanted, as "first-last" ids."""
-    from bookie.client import BookKeeper  # noqa: PLC0415  # help loads no client
+    from bookie.client import BookKeeper  # noqa: PLC0415  # --help does not need the client
     from bookie.spark.options import within  # noqa: PLC0415
 
     with BookKeeper(uri, **settings) as client:

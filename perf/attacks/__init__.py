@@ -1,1 +1,1 @@
-"""What clients that mean no harm notice while others do: `python -m perf.attacks`."""
+"""The latency of honest clients during attacks: `python -m perf.attacks`."""

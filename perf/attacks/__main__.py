@@ -1,9 +1,9 @@
-"""`python -m perf.attacks`: what clients that mean no harm notice while others do.
+"""`python -m perf.attacks`: the latency of honest clients during attacks.
 
-One bookie with tokens, TLS and all three ports. A reader, a writer, somebody who logs in anew each time, a probe and an
-operator ask at a steady pace, alone and beside each attack. The attackers are one process of the lowest priority, on
-addresses of their own. Prints a table in Markdown: medians and 99th percentiles in milliseconds, and how often an
-innocent client was cut off, refused or left without an answer.
+One bookie with tokens, TLS and all three ports. A reader, a writer, a client that logs in anew each time, a probe and
+an operator send requests at a steady pace, alone and beside each attack. The attackers are one process with the lowest
+priority, on addresses of their own. Prints a table in Markdown: medians and 99th percentiles in milliseconds, and how
+often an honest client was disconnected, refused or left without a response.
 """
 
 import json
@@ -31,7 +31,7 @@ Seen = dict[str, Noticed]
 
 
 def watch(doors: Doors, seconds: float) -> Seen:
-    """What the innocent see in that time."""
+    """Run the honest clients for some seconds; return what they observed."""
     everybody = innocents(doors)
     for one in everybody:
         one.start()
@@ -40,18 +40,18 @@ def watch(doors: Doors, seconds: float) -> Seen:
 
 
 def cell(noticed: Noticed) -> str:
-    """Median and p99."""
+    """Return the median and p99 as text."""
     return f"{noticed.ms(0.5):.2f} / {noticed.ms(0.99):.1f}"
 
 
 def row(name: str, bound: str, seen: Seen, pid: int) -> str:
-    """Of the table."""
+    """Return a row of the table."""
     failed = sum(len(noticed.failed) for noticed in seen.values())
     return f"| {name} | {bound} | {' | '.join(map(cell, seen.values()))} | {failed} | {memory_mib(pid, 'VmRSS'):.0f} |"
 
 
 def start(directory: Path) -> tuple[BookieProcess, Doors]:
-    """A bookie with something to read."""
+    """Start a bookie and write a ledger to read."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     tokens = directory / "tokens"
@@ -76,22 +76,22 @@ def start(directory: Path) -> tuple[BookieProcess, Doors]:
 
 
 def measure(one: Attack, doors: Doors, seconds: float) -> tuple[Seen, dict[str, int]]:
-    """Beside this attack, once it has begun."""
+    """Run the honest clients beside an attack."""
     with Aside(gather, one.manners, getattr(doors, one.manners.door)) as crowd:
         seen = watch(doors, seconds)
     return seen, crowd.result
 
 
 @click.command(help=__doc__)
-@click.option("--seconds", default=5.0, show_default=True, help="Beside each attack.")
-@click.option("--only", default="", help="Attacks whose name holds this.")
+@click.option("--seconds", default=5.0, show_default=True, help="Duration of each measurement.")
+@click.option("--only", default="", help="Run only attacks whose name contains this.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(seconds: float, only: str, directory: Path) -> None:
-    """Print the table; end with 1 if an innocent client was cut off or refused."""
+    """Print the table; exit with 1 if an honest client was disconnected or refused."""
     bookie, doors = start(directory)
     harmed = False
     try:
-        watch(doors, 1.0)  # what is done once is done
+        watch(doors, 1.0)  # a warm-up
         names = list(alone := watch(doors, seconds))
         print(f"| attack | bound | {' | '.join(names)} | failures | resident, MiB |")
         print("|---" * (len(names) + 4) + "|")

@@ -1,4 +1,4 @@
-"""The attacks: what each of them does, and what bounds it at the bookie."""
+"""The attacks: what each of them does, and which limit of the bookie bounds it."""
 
 import struct
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from tests.reference.wire_v2 import encode_request
 __all__ = ["Attack", "attacks", "ENTRIES", "LEDGER", "TOKEN"]
 
 LEDGER, ENTRIES = 1, 1000
-"""What innocent clients read, and members of the crowd."""
+"""The ledger that honest clients and attackers read."""
 TOKEN = b"a-token-of-the-attacked-bookie"
 ADDRESSES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One row of the table."""
+    """An attack, which is a row of the table."""
 
     name: str
     bound: str
@@ -29,20 +29,20 @@ class Attack:
 
 
 def framed(*requests: wire.Request) -> bytes:
-    """V3 frames."""
+    """Return V3 requests as frames."""
     bodies = [message.SerializePartialToString() for message in requests]
     return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
 
 
 def http(path: str, body_bytes: int = 0) -> bytes:
-    """A request whose body never comes."""
+    """Return an HTTP request; its body, if any, is never sent."""
     method = "POST" if body_bytes else "GET"
     length = f"Content-Length: {body_bytes}\r\n" if body_bytes else ""
     return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{length}\r\n".encode()
 
 
 def attacks() -> list[Attack]:
-    """All of them, strangers first."""
+    """Return all attacks; those without a login first."""
     login = auth(2, "token", TOKEN)
     login3 = auth(3, "token", TOKEN)
     reads = b"".join(encode_request(read(LEDGER, entry % ENTRIES)) for entry in range(4000))

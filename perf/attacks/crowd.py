@@ -1,7 +1,7 @@
-"""Connections that mean ill: so many at a time, and each that is thrown out comes back.
+"""Malicious connections: a constant number of them, where each one that is closed is replaced by a new one.
 
-One thread, non-blocking sockets. They come from addresses of their own (127.0.0.2 and on), so that limits by address
-are about them.
+One thread with non-blocking sockets. They use addresses of their own (127.0.0.2 and up), so that limits per address
+apply to them.
 """
 
 import errno
@@ -21,30 +21,30 @@ TURN_S = 0.01
 DESCRIPTORS = 8192
 
 COMERS_MOST = 200
-"""In one turn; the next one follows at once."""
+"""The most new connections in one turn."""
 RESET = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How each of them behaves."""
+    """How each connection behaves."""
 
     door: str
     """`data`, `http` or `grpc`."""
     count: int
     addresses: int = 1
     words: bytes = b""
-    """Said at once."""
+    """The bytes to send at once."""
     then: bytes = b""
-    """Said again and again as soon as something was answered."""
+    """The bytes to send repeatedly, after a first response."""
     reads: bool = True
-    """Whether what is answered is taken."""
+    """Whether responses are read."""
     bytes_s: int = 0
-    """Taken a second, of all together; 0: as much as comes."""
+    """The most response bytes to read per second, over all connections; 0: no limit."""
     segment_bytes: int = 0
     receive_bytes: int = 0
     comes_s: int = 0
-    """Connections a second that come and go again; 0: they stay."""
+    """Connections per second that are opened and closed at once; 0: connections stay open."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Member:
 
 @dataclass
 class Crowd:
-    """All of the same manners. `turn` again and again, then `end`."""
+    """A number of connections that behave alike. Call `turn` repeatedly, then `end`."""
 
     manners: Manners
     port: int
@@ -71,7 +71,7 @@ class Crowd:
     _buffer: bytearray = field(default_factory=lambda: bytearray(1 << 18))
 
     def turn(self, wait_s: float) -> None:
-        """Who is missing comes; who can go on does."""
+        """Open missing connections, and let those that can proceed do so."""
         if self.manners.comes_s:
             self._come_and_go()
             return
@@ -84,7 +84,7 @@ class Crowd:
                 self._lose(number)
 
     def end(self) -> None:
-        """All go."""
+        """Close all connections."""
         for member in self._members.values():
             member.sock.close()
         self._watch.close()
@@ -101,7 +101,7 @@ class Crowd:
         self.came += 1
         if sock.connect_ex(("127.0.0.1", self.port)) not in (0, errno.EINPROGRESS):
             sock.close()
-            raise ConnectionError("the bookie's backlog is full, or this process has no descriptor left")
+            raise ConnectionError("the bookie's backlog is full, or this process is out of descriptors")
         return sock
 
     def _come(self) -> None:
@@ -113,7 +113,9 @@ class Crowd:
         due = int((time.monotonic() - self._began) * self.manners.comes_s) - self.came
         for _ in range(min(due, COMERS_MOST)):
             sock = self._socket()
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # else its port waits for a minute
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, RESET
+            )  # otherwise its port remains in use for a minute
             sock.close()
         if due <= 0:
             time.sleep(0.001)
@@ -164,7 +166,7 @@ class Crowd:
 
 
 def gather(manners: Manners, port: int, told: Connection) -> None:
-    """Work for `Aside`: such a crowd at this port."""
+    """Run such connections to a port, as the work of an `Aside`."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
     crowd = Crowd(manners, port)

@@ -1,4 +1,4 @@
-"""Clients that mean no harm: each asks at a pace of its own, waits for the answer, and says how long that took."""
+"""Honest clients: each sends requests at its own pace, waits for the response, and records how long that took."""
 
 import http.client
 import statistics
@@ -30,21 +30,21 @@ class Doors:
 
 @dataclass(slots=True)
 class Noticed:
-    """What one of them saw."""
+    """What one client observed."""
 
     took_s: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    """Lost connections, refusals, calls without an answer: one line each."""
+    """Lost connections, refusals and calls without a response, one line each."""
 
     def ms(self, quantile: float) -> float:
-        """Of what was answered."""
+        """Return a quantile of the response times in ms."""
         if len(self.took_s) < 2:
             return float("nan")
         return 1000 * statistics.quantiles(self.took_s, n=1000, method="inclusive")[round(quantile * 1000) - 1]
 
 
 class Innocent(ABC, threading.Thread):
-    """A thread from `start` to `leave`."""
+    """A client in a thread of its own, from `start` to `leave`."""
 
     name_of = ""
     pause_s = 0.0
@@ -57,20 +57,20 @@ class Innocent(ABC, threading.Thread):
 
     @abstractmethod
     def ask(self) -> None:
-        """One question; raises when it is not answered as it should."""
+        """Send one request; raise an error if it is not answered as expected."""
 
     def forget(self) -> None:
-        """After a failure: begin anew."""
+        """Start over after a failure."""
 
     def leave(self) -> Noticed:
-        """End; what it saw."""
+        """Stop; return what the client observed."""
         self._left.set()
         self.join()
         self.forget()
         return self.noticed
 
     def run(self) -> None:
-        """Until it leaves."""
+        """Send requests until `leave`."""
         while not self._left.wait(self.pause_s):
             began = time.perf_counter()
             try:
@@ -83,12 +83,12 @@ class Innocent(ABC, threading.Thread):
 
 
 class User(Innocent):
-    """Logged in on one connection."""
+    """A client that is logged in on one connection."""
 
     peer: Peer | None = None
 
     def known(self) -> Peer:
-        """The connection, made anew if need be."""
+        """Return the connection; open it if necessary."""
         if self.peer is None:
             peer = Peer(("127.0.0.1", self.doors.data))
             peer.sock.settimeout(CALL_S)
@@ -98,32 +98,32 @@ class User(Innocent):
         return self.peer
 
     def forget(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.peer is not None:
             self.peer.close()
             self.peer = None
 
 
 class Reader(User):
-    """One read at a time."""
+    """Reads one entry at a time."""
 
     name_of, pause_s = "reads", 0.001
     at = 0
 
     def ask(self) -> None:
-        """The next entry."""
+        """Request the next entry."""
         self.at += 1
         _served(self.known().ask(read(LEDGER, self.at % ENTRIES)).code)
 
 
 class Writer(User):
-    """One add at a time."""
+    """Adds one entry at a time."""
 
     name_of, pause_s = "adds", 0.002
     at = 0
 
     def ask(self) -> None:
-        """The next entry of a ledger of its own."""
+        """Add the next entry of its own ledger."""
         self.at += 1
         _served(self.known().ask(add(1000 + id(self) % 100_000, self.at, bytes(1000))).code)
 
@@ -134,18 +134,18 @@ class Newcomer(User):
     name_of, pause_s = "logins", 0.05
 
     def ask(self) -> None:
-        """All of it."""
+        """Do all of that."""
         _served(self.known().ask(read(LEDGER, 0)).code)
         self.forget()
 
 
 class Probe(Innocent):
-    """An orchestrator that would restart the bookie."""
+    """An orchestrator's liveness probe."""
 
     name_of, pause_s = "probes", 0.1
 
     def ask(self) -> None:
-        """`/livez`."""
+        """Request `/livez`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.doors.http, timeout=CALL_S)
         try:
             connection.request("GET", "/livez")
@@ -157,26 +157,26 @@ class Probe(Innocent):
 
 
 class Operator(Innocent):
-    """Asks the admin port."""
+    """Queries the admin port."""
 
     name_of, pause_s = "gRPC", 0.1
     channel: grpc.Channel | None = None
 
     def ask(self) -> None:
-        """Whether it is well, on a connection that stays."""
+        """Query the health service over a persistent connection."""
         if self.channel is None:
             self.channel = grpc.insecure_channel(f"127.0.0.1:{self.doors.grpc}")
         health_pb2_grpc.HealthStub(self.channel).Check(health_pb2.HealthCheckRequest(), timeout=CALL_S)
 
     def forget(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.channel is not None:
             self.channel.close()
             self.channel = None
 
 
 def innocents(doors: Doors) -> list[Innocent]:
-    """One of each."""
+    """Return one client of each kind."""
     return [kind(doors) for kind in (Reader, Writer, Newcomer, Probe, Operator)]
 
 

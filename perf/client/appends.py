@@ -1,8 +1,8 @@
 """`python -m perf.client.appends`: the Java client and ours append to the same three bookies in turn.
 
-E = W = 3, A = 2, a window of adds outstanding, one payload for all. Bookies are ours or Apache BookKeeper's, metadata
-in one ZooKeeper. Each client warms up; who comes first changes from pair to pair. Prints one JSON object a pair,
-then the medians. `sync` is our client as seen from another thread.
+E = W = 3, A = 2, a window of outstanding adds, one payload for all. Bookies are ours or Apache BookKeeper's, with
+metadata in one ZooKeeper. Each client warms up; the order alternates from pair to pair. Prints one JSON object per
+pair, then the medians. `sync` is our client called from another thread.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ DATA = ROOT / "build/perf/appends"
 BOOKIES = 3
 CACHES = {"dbStorage_writeCacheMaxSizeMb": "256", "dbStorage_readAheadCacheMaxSizeMb": "64"}
 Measure = Callable[[int], float]
-"""Appends so many entries to a new ledger; entries a second."""
+"""Appends entries to a new ledger; returns the rate in entries per second."""
 
 
 @contextmanager
 def cluster(kind: str, directory: Path) -> Iterator[str]:
-    """Three bookies of one kind, and ZooKeeper; the URI of their metadata."""
+    """Run three bookies of one kind and ZooKeeper; yield the URI of their metadata."""
     peer = find_peer()
     with ExitStack() as ends:
         zookeeper = ZooKeeperServer(peer, directory / "zookeeper")
@@ -78,7 +78,7 @@ def java_client(uri: str, directory: Path, size: int, outstanding: int, protocol
 
 
 def aio_client(uri: str, size: int, outstanding: int, protocol: int) -> Measure:
-    """Ours, on asyncio."""
+    """Our client, on asyncio."""
     payload = bytes(size)
 
     async def run(count: int) -> float:
@@ -97,7 +97,7 @@ def aio_client(uri: str, size: int, outstanding: int, protocol: int) -> Measure:
 
 
 def sync_client(uri: str, size: int, outstanding: int, protocol: int) -> Measure:
-    """Ours, called from the main thread."""
+    """Our client, called from the main thread."""
     payload = bytes(size)
 
     def run(count: int) -> float:
@@ -125,7 +125,7 @@ def sync_client(uri: str, size: int, outstanding: int, protocol: int) -> Measure
 @click.option("--clients", default="java,aio,sync", show_default=True, help="Which clients.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 def main(pairs: int, entries: int, warmup: int, bookies: str, clients: str, directory: Path, **load: int) -> None:
-    """Appends, side by side."""
+    """Measure appends by both clients."""
     chosen = clients.split(",")
     for kind in bookies.split(","):
         shutil.rmtree(directory, ignore_errors=True)

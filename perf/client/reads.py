@@ -1,9 +1,11 @@
-"""`python -m perf.client.reads`: a ledger read by our client and by Apache BookKeeper's, on the same bookie, in turn.
+"""`python -m perf.client.reads`: a ledger read by our client and by Apache BookKeeper's, from the same bookie, in
+turn.
 
-One bookie holds one ledger of one replica; both clients read all of it, in V2, from that bookie's caches or the page
-cache. Ours runs on asyncio in this process, Java's in one of its own that has read the ledger once before. The bound is
-a plain C client that asks the same bookie for the same batches, drops what comes, and checks no digest. Medians of
-paired runs. `table` prints BP-62's own table over a million entries, `memory` reads a large ledger and watches memory.
+One bookie holds one ledger of one replica; both clients read all of it in V2, from the bookie's caches or the page
+cache. Our client runs on asyncio in this process, Java's in a process of its own that has read the ledger once before.
+The bound is a minimal C client that requests the same batches from the same bookie and discards the responses without
+checking digests. Medians of paired runs. `table` prints BP-62's own table over a million entries; `memory` reads a
+large ledger and records memory.
 """
 
 import asyncio
@@ -50,7 +52,7 @@ SAMPLE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bookie that runs, its cluster, and a Java client of it."""
+    """A running bookie, its cluster, and a Java client."""
 
     uri: str
     bookie: str
@@ -58,7 +60,7 @@ class Place:
     java: Driver
 
     def fill(self, ledger: int, entries: int, size: int) -> None:
-        """Entries of random bytes, some MiB of them over and over."""
+        """Return entries of random bytes, of which some MiB are reused."""
         piece = min(entries, max(1, FILL_BYTES // size))
         payloads = np.random.default_rng(1).integers(0, 256, piece * size, dtype=np.uint8)
         offsets = np.arange(piece + 1, dtype=np.int64) * size
@@ -87,7 +89,7 @@ class Place:
 
     @contextlib.asynccontextmanager
     async def reader(self, ledger: int, **settings: Any) -> AsyncIterator[LedgerReader]:
-        """Ours."""
+        """Run our bookie."""
         config = ClientConfig.of({"use_v2_wire_protocol": True, **settings})
         store = await MetadataStore.open(open_driver(self.uri))
         try:
@@ -102,7 +104,7 @@ class Place:
 
 @contextlib.contextmanager
 def place(directory: Path, kind: str) -> Iterator[Place]:
-    """ZooKeeper, a bookie of that kind, and the Java client."""
+    """Run ZooKeeper, a bookie of this kind, and the Java client."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     peer = find_peer()
@@ -132,11 +134,11 @@ def place(directory: Path, kind: str) -> Iterator[Place]:
 # --- our client -------------------------------------------------------------------------------------------------------
 
 Read = Callable[[LedgerReader, int, int], Coroutine[Any, Any, int]]
-"""Read entries 0 to last by so many; how many came."""
+"""Read entries 0 to last in batches; return their number."""
 
 
 async def ahead(reader: LedgerReader, last: int, count: int) -> int:
-    """The range reader, as the synchronous face takes from it: all batches that are there at once."""
+    """Read with the range reader as the synchronous client does: all batches that are available at once."""
     got = 0
     batches = reader.batches(0, last, max_count=count)
     while ready := await batches.ready():
@@ -145,7 +147,7 @@ async def ahead(reader: LedgerReader, last: int, count: int) -> int:
 
 
 async def touched(reader: LedgerReader, last: int, count: int) -> int:
-    """The same, and each entry is looked at from Python."""
+    """The same, and each entry is accessed from Python."""
     got = total = 0
     batches = reader.batches(0, last, max_count=count)
     while ready := await batches.ready():
@@ -174,7 +176,7 @@ async def singles(reader: LedgerReader, last: int, count: int) -> int:
 
 
 def ours(where: Place, ledger: int, last: int, count: int, read: Read, **settings: Any) -> float:
-    """Entries a second."""
+    """Return the rate in entries per second."""
 
     async def main() -> float:
         async with where.reader(ledger, **settings) as reader:
@@ -194,7 +196,7 @@ BOUND_ROUNDS = 3
 
 
 def bound(where: Place, ledger: int, entries: int, count: int, size: int, outstanding: int) -> float:
-    """Entries a second that a C client is sent, so many batches outstanding."""
+    """Return the entries per second that a C client receives, with a number of batches outstanding."""
     whole = entries - entries % count
     done = bkload("batch", port=where.port, size=size, first_ledger=ledger, entries=whole, batch=count,
                   count=whole // count * BOUND_ROUNDS, outstanding=outstanding)  # fmt: skip
@@ -205,7 +207,7 @@ def bound(where: Place, ledger: int, entries: int, count: int, size: int, outsta
 
 
 def javas(where: Place, handle: int, last: int, count: int, **options: Any) -> float:
-    """Entries a second."""
+    """Return the rate in entries per second."""
     answer = where.java.call("timed_read", handle=handle, last=last, count=count, **options)
     rate: float = answer["entries"] / answer["seconds"]
     return rate
@@ -220,7 +222,7 @@ def javas(where: Place, handle: int, last: int, count: int, **options: Any) -> f
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
 @click.pass_context
 def main(context: click.Context, kind: str, size: int, directory: Path) -> None:
-    """Measure."""
+    """Choose what to measure."""
     context.obj = (kind, size, directory)
 
 
@@ -229,7 +231,9 @@ def main(context: click.Context, kind: str, size: int, directory: Path) -> None:
 @click.option("--entries", default=300_000, show_default=True)
 @click.pass_obj
 def pairs(given: tuple[str, int, Path], pairs: int, entries: int) -> None:
-    """Batch reads by 100 and 500: medians of paired runs, and ours by Java's. One JSON line a row."""
+    """Measure batch reads of 100 and 500 entries: medians of paired runs, and our rate relative to Java's. Prints one
+    JSON line per row.
+    """
     kind, size, directory = given
     with place(directory, kind) as where:
         where.fill(1, entries, size)
@@ -274,7 +278,7 @@ def pairs(given: tuple[str, int, Path], pairs: int, entries: int) -> None:
 @click.option("--protocol", default=2, show_default=True, type=click.IntRange(2, 3), help="Of our client.")
 @click.pass_obj
 def single_reads(given: tuple[str, int, Path], pairs: int, entries: int, protocol: int) -> None:
-    """Single reads: ranges of a thousand one after the other, and ours read ahead as for a striped ledger."""
+    """Measure single reads: ranges of a thousand one after the other, and our readahead as for a striped ledger."""
     kind, size, directory = given
     settings = {"batch_read_enabled": False, "use_v2_wire_protocol": protocol == 2}
     with place(directory, kind) as where:
@@ -302,7 +306,7 @@ def single_reads(given: tuple[str, int, Path], pairs: int, entries: int, protoco
 
 
 def ratio(ones: list[float], others: list[float]) -> float:
-    """The median of the quotients of pairs."""
+    """Return the median of the ratios of pairs."""
     return round(statistics.median(one / other for one, other in zip(ones, others, strict=True)), 2)
 
 
@@ -310,7 +314,7 @@ def ratio(ones: list[float], others: list[float]) -> float:
 @click.option("--entries", default=1_000_000, show_default=True)
 @click.pass_obj
 def table(given: tuple[str, int, Path], entries: int) -> None:
-    """BP-62's table: non-batch, batches of 100, batches of 500, once each, Java's row beside ours."""
+    """Print BP-62's table: without batches, batches of 100 and of 500, once each, with Java's row beside ours."""
     kind, size, directory = given
     with place(directory, kind) as where:
         where.fill(1, entries, size)
@@ -333,7 +337,7 @@ def table(given: tuple[str, int, Path], entries: int) -> None:
 @click.option("--gib", default=1.0, show_default=True, help="How large the ledger is; the full measure is 10.")
 @click.pass_obj
 def memory(given: tuple[str, int, Path], gib: float) -> None:
-    """Read a large ledger, look at each batch, and tell how far memory rose."""
+    """Read a large ledger, access each batch, and print by how much memory grew."""
     kind, size, directory = given
     with place(directory, kind) as where:
         entries = int(gib * (1 << 30) / size)
@@ -367,7 +371,7 @@ def memory(given: tuple[str, int, Path], gib: float) -> None:
 
 
 def resident_mib() -> float:
-    """Of this process, now."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / MIB
 

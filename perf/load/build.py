@@ -1,4 +1,4 @@
-"""Compiles the load generator and the bounds into build/perf/; a program is built anew when a source is newer."""
+"""Compiles the load generator and the bound programs into build/perf/. A program is rebuilt when a source is newer."""
 
 import os
 import platform
@@ -28,7 +28,7 @@ PROGRAMS = {
     "random_read": ["bounds/random_read.c"],
 }
 NEED_OPENSSL = {"tls_batches": ["load/tls_batches.c"]}
-"""Built only when asked for: they need OpenSSL's headers (libssl-dev)."""
+"""Programs that are built on request only, because they need OpenSSL's headers (libssl-dev)."""
 CRC_FLAG = "-march=armv8-a+crc" if platform.machine() == "aarch64" else "-msse4.2"
 FLAGS = [
     "-std=gnu11",
@@ -45,7 +45,11 @@ FLAGS = [
 
 
 def build(program: str) -> Path:
-    """The path of the compiled program. Raises CalledProcessError if the compiler refuses."""
+    """Compile a program if necessary; return its path.
+
+    Raises:
+        CalledProcessError: the compiler fails.
+    """
     target = OUT / program
     sources = [PERF / name for name in {**PROGRAMS, **NEED_OPENSSL}[program]]
     libraries = ["-lssl", "-lcrypto"] if program in NEED_OPENSSL else []
@@ -61,7 +65,7 @@ def build(program: str) -> Path:
 
 
 def build_all() -> dict[str, Path]:
-    """Every program, by name."""
+    """Compile all programs; return their paths by name."""
     return {program: build(program) for program in PROGRAMS}
 
 

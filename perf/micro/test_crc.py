@@ -1,4 +1,4 @@
-"""Checksums of one entry and of one journal group: bytes per second, by implementation."""
+"""Checksums of one entry and of one journal group, in bytes per second, by implementation."""
 
 import random
 
@@ -11,7 +11,7 @@ from bookie._fast.base import crc
 @pytest.mark.parametrize("size", [128, 1024, 4096, 1 << 20])
 @pytest.mark.parametrize("by", crc.implementations())
 def test_crc32c(benchmark: BenchmarkFixture, by: str, size: int) -> None:
-    """CRC32C of `size` bytes in the cache, call overhead included."""
+    """Measure CRC32C of `size` bytes in the CPU cache, including the overhead of the call."""
     data = random.Random(1).randbytes(size)
     benchmark.extra_info["bytes"] = size
     benchmark(crc.crc32c, data, 0, by)
@@ -19,7 +19,7 @@ def test_crc32c(benchmark: BenchmarkFixture, by: str, size: int) -> None:
 
 @pytest.mark.parametrize("size", [1024, 1 << 20])
 def test_crc32(benchmark: BenchmarkFixture, size: int) -> None:
-    """CRC32 of `size` bytes in the cache, call overhead included."""
+    """Measure CRC32 of `size` bytes in the CPU cache, including the overhead of the call."""
     data = random.Random(1).randbytes(size)
     benchmark.extra_info["bytes"] = size
     benchmark(crc.crc32, data)

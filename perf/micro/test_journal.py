@@ -1,7 +1,7 @@
-"""A group from the first append to the published number: what an add costs beside its bytes, and the sync.
+"""A journal group from its first append to its published number: the cost of an add besides its bytes, and the sync.
 
-Workloads: groups of 1, 100 and 5,000 records of 1 KiB; each append is a call from Python, so large groups show the cost
-of appends, small ones that of a commit.
+Workloads: groups of 1, 100 and 5,000 records of 1 KiB. Each append is a call from Python, so large groups show the
+cost of appends, small ones that of a commit.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ RECORD = bytes(1024)
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[JournalWriter]:
-    """A journal that syncs each group."""
+    """Open a journal that syncs each group."""
     committer = JournalCommitter(
         str(tmp_path),
         Files(),
@@ -45,7 +45,7 @@ def writer(tmp_path: Path) -> Iterator[JournalWriter]:
 
 @pytest.mark.parametrize("records", [1, 100, 5000])
 def test_group(benchmark: BenchmarkFixture, writer: JournalWriter, records: int) -> None:
-    """Append, close, write, sync, publish."""
+    """Measure appending, closing, writing, syncing and publishing a group."""
 
     def group() -> None:
         for _ in range(records):

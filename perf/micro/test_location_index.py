@@ -1,7 +1,7 @@
-"""Look-ups and puts of the location index: the page cache holds it, commits are synced.
+"""Lookups and puts in the location index. The page cache holds the index; commits are synced.
 
-Workloads: sizes all equal or random; one ledger, or a thousand that grow side by side. A look-up round is 10,000 random
-entries of one ledger in one call, so the cost of Python's call is shared by all of them.
+Workloads: entry sizes all equal or random; one ledger, or a thousand that grow together. A round of lookups is 10,000
+random entries of one ledger in one call, which share the cost of the Python call.
 """
 
 import array
@@ -20,14 +20,14 @@ SIZES = {"equal": (1024, 1025), "near": (1000, 1200), "random": (20, 60_000)}
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    """An empty index."""
+    """Open an empty index."""
     opened = Index.open(tmp_path)
     yield opened
     opened.close()
 
 
 def fill(index: Index, ledgers: range, entries: int, sizes: list[int]) -> None:
-    """One flush: `entries` of each ledger, 1,000 a run."""
+    """Put one flush: `entries` entries of each ledger, 1,000 per run."""
     index.begin()
     for ledger in ledgers:
         for first in range(0, entries, 1000):
@@ -37,7 +37,7 @@ def fill(index: Index, ledgers: range, entries: int, sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_look_up(benchmark: BenchmarkFixture, index: Index, sizes: str) -> None:
-    """10,000 random look-ups in a ledger of 500,000 entries, beside 100 others."""
+    """Measure 10,000 random lookups in a ledger of 500,000 entries, beside 100 other ledgers."""
     numbers = random.Random(1)
     fill(index, range(100), 2000, [numbers.randrange(*SIZES[sizes]) for _ in range(1000)])
     fill(index, range(50, 51), ENTRIES, [numbers.randrange(*SIZES[sizes]) for _ in range(1000)])
@@ -50,7 +50,7 @@ def test_look_up(benchmark: BenchmarkFixture, index: Index, sizes: str) -> None:
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_flush_of_1000_ledgers(benchmark: BenchmarkFixture, index: Index, sizes: str) -> None:
-    """A transaction with 500 entries of each of 1,000 ledgers, then its synced commit."""
+    """Measure a transaction with 500 entries of each of 1,000 ledgers, and its synced commit."""
     numbers = random.Random(1)
     lengths = [numbers.randrange(*SIZES[sizes]) for _ in range(500)]
     flushes = iter(range(1_000_000))
@@ -67,7 +67,7 @@ def test_flush_of_1000_ledgers(benchmark: BenchmarkFixture, index: Index, sizes:
 
 
 def test_commit_of_one_run(benchmark: BenchmarkFixture, index: Index) -> None:
-    """The least that a checkpoint costs: one put and its synced commit."""
+    """Measure the minimum of a checkpoint: one put and its synced commit."""
     numbers = iter(range(1 << 30))
 
     def commit() -> None:

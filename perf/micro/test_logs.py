@@ -1,6 +1,6 @@
-"""Entry logs and journals: appending and syncing to the disk, scanning from the page cache. Bytes per second.
+"""Entry logs and journals: appending and syncing to the disk, scanning from the page cache, in bytes per second.
 
-What syncs cost is the disk's; compare runs on one machine only.
+The cost of a sync is that of the disk, so compare runs on one machine only.
 """
 
 import random
@@ -21,14 +21,14 @@ SIZES = [128, 1024, 65536]
 
 
 def entries_of(ledger: int, size: int, total: int) -> list[bytes]:
-    """Entries of `size` bytes, `total` bytes in all."""
+    """Return entries of `size` bytes, `total` bytes in all."""
     payload = random.Random(ledger).randbytes(size - 16)
     return [struct.pack(">qq", ledger, entry) + payload for entry in range(total // size)]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[EntryLog]:
-    """A writer whose logs are small enough that the rounds do not fill the disk."""
+    """Open a writer with logs that are small enough not to fill the disk."""
     yield EntryLog(tmp_path, size_limit=64 << 20)
     for path in tmp_path.glob("*.log"):
         path.unlink()
@@ -36,7 +36,9 @@ def log(tmp_path: Path) -> Iterator[EntryLog]:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_append_and_sync(benchmark: BenchmarkFixture, log: EntryLog, size: int) -> None:
-    """A checkpoint's writing: 16 ledgers of 1 MiB each, then one sync; building the runs in Python included."""
+    """Measure the writes of a checkpoint: 16 ledgers of 1 MiB each, then one sync, including building the runs in
+    Python.
+    """
     ledgers = [entries_of(ledger, size, BYTES // 16) for ledger in range(16)]
 
     def checkpoint() -> None:
@@ -49,7 +51,7 @@ def test_append_and_sync(benchmark: BenchmarkFixture, log: EntryLog, size: int) 
 
 
 def test_sync_of_one_entry(benchmark: BenchmarkFixture, log: EntryLog) -> None:
-    """The least that a sync costs: the last block, written again."""
+    """Measure the minimum of a sync: the last block, written again."""
     entries = iter(range(1 << 30))
 
     def sync() -> None:
@@ -61,7 +63,7 @@ def test_sync_of_one_entry(benchmark: BenchmarkFixture, log: EntryLog) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_scan_of_a_log(benchmark: BenchmarkFixture, tmp_path: Path, size: int) -> None:
-    """Every record of a closed log of 16 MiB."""
+    """Scan every record of a closed log of 16 MiB."""
     log = EntryLog(tmp_path)
     entries = entries_of(1, size, BYTES)
     log.append(1, entries)
@@ -72,7 +74,7 @@ def test_scan_of_a_log(benchmark: BenchmarkFixture, tmp_path: Path, size: int) -
 
 @pytest.mark.parametrize("size", SIZES)
 def test_scan_of_a_journal(benchmark: BenchmarkFixture, tmp_path: Path, size: int) -> None:
-    """Every record of a journal of 16 MiB in groups of 512 KiB, their checksums verified."""
+    """Scan every record of a journal of 16 MiB in groups of 512 KiB, and verify their checksums."""
     entries = entries_of(1, size, BYTES // 32)
     group = b"".join(struct.pack(">i", len(entry)) + entry for entry in entries)
     (tmp_path / "1.txn").write_bytes(journal.build([group] * 32, 1, 4096))

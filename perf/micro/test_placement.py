@@ -1,8 +1,7 @@
-"""What it costs to choose an ensemble of three among 5,000 bookies in 100 racks, amortised over a thousand.
+"""The cost of choosing an ensemble of three among 5,000 bookies in 100 racks, averaged over a thousand.
 
-Time of the processor: others who are busy on the machine do not count.
-
-`uneven`: a seventh of the bookies is five times as large as the others, so that caps count; ten are not known.
+CPU time is measured, so that other work on the machine does not count. In `uneven`, a seventh of the bookies is five
+times as large as the others, so that caps apply, and ten are not known.
 """
 
 import time
@@ -26,7 +25,7 @@ LOCATIONS = {
 
 
 class Places:
-    """A resolver that knows where all of them stand."""
+    """A resolver that knows the racks of all bookies."""
 
     by_name = True
 
@@ -34,7 +33,7 @@ class Places:
         self._pattern = pattern
 
     def resolve(self, hosts: Sequence[str]) -> list[str | None]:
-        """By the number in the address."""
+        """Return the rack, which follows from the number in the address."""
         numbers = [250 * int(host.split(".")[1]) + int(host.split(".")[3]) for host in hosts]
         return [self._pattern.format(rack=n % 100, region=n % 5, domain=n // 5 % 4) for n in numbers]
 
@@ -43,7 +42,7 @@ class Places:
 @pytest.mark.parametrize("weights", ["none", "even", "uneven"])
 @pytest.mark.parametrize("policy", LOCATIONS)
 def test_new_ensemble(policy: str, weights: str, benchmark: Any) -> None:
-    """A round is a thousand ensembles: a time of 50 ms is 50 us each."""
+    """Measure a thousand ensembles per round: 50 ms per round are 50 us each."""
     config = ClientConfig(placement_policy=policy, weighted_placement=weights != "none", local_node_ignored=True)
     placement = placement_for(config, Random(1), lambda: 0.0, resolver=Places(LOCATIONS[policy]))
     placement.bookies_changed(frozenset(BOOKIES), frozenset())

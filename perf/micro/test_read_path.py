@@ -1,7 +1,7 @@
-"""Answers from memory and from the disk, and the flush between them, without sockets.
+"""Responses from memory and from the disk, and the flush between them, without sockets.
 
-Workloads: 100,000 entries of 1 KiB in one ledger or side by side in a thousand; batches of 1,000 and single entries. A
-batch is one call, so its entries share the cost of Python's.
+Workloads: 100,000 entries of 1 KiB in one ledger or spread over a thousand; batches of 1,000 and single entries. A
+batch is one call, whose entries share the cost of the Python call.
 """
 
 import itertools
@@ -20,7 +20,7 @@ PAYLOAD = bytes(1000)
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Caches that hold everything."""
+    """Open stores with caches that hold everything."""
     one = Opened(
         tmp_path,
         write_cache_bytes=512 * MIB,
@@ -36,7 +36,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 def fill(one: Opened, ledgers: int, version: int = 0) -> None:
-    """ENTRIES in all, each ledger's turn after the other's."""
+    """Add ENTRIES entries in all, one ledger after the other."""
     first = version * (ENTRIES // ledgers)
     for at in range(ENTRIES):
         one.direct.add(struct.pack(">qqq", at % ledgers, first + at // ledgers, -1) + PAYLOAD)
@@ -45,7 +45,7 @@ def fill(one: Opened, ledgers: int, version: int = 0) -> None:
 @pytest.mark.parametrize("where", ["write cache", "read cache"])
 @pytest.mark.parametrize("count", [1, 1000])
 def test_hot(benchmark: BenchmarkFixture, opened: Opened, where: str, count: int) -> None:
-    """Slices of memory, pinned and released."""
+    """Measure gathering slices of memory, which are pinned and released."""
     fill(opened, 1)
     if where == "read cache":
         opened.checkpoint()
@@ -63,7 +63,7 @@ def test_hot(benchmark: BenchmarkFixture, opened: Opened, where: str, count: int
 
 
 def test_cold(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
-    """Index, one pread, read cache, by way of the pool; the system's page cache has the file."""
+    """Measure the index, one pread and the read cache, through the read pool; the page cache has the file."""
     one = Opened(tmp_path, write_cache_bytes=512 * MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB,
                  readahead_bytes=MIB, index_map_bytes=1 << 30, log_bytes_max=1 << 30, write_data=False)  # fmt: skip
     fill(one, 1)
@@ -82,7 +82,7 @@ def test_cold(benchmark: BenchmarkFixture, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ledgers", [1, 1000])
 def test_flush(benchmark: BenchmarkFixture, opened: Opened, ledgers: int) -> None:
-    """A checkpoint of 100,000 entries: entry log, index, mark."""
+    """Measure a checkpoint of 100,000 entries: entry log, index and mark."""
     versions = itertools.count()
 
     def setup() -> None:

@@ -1,4 +1,4 @@
-"""What entries cost a client: cutting and verifying a batch of them, and framing them. 1,000 entries a call."""
+"""The cost of entries for a client: splitting and verifying a batch, and framing adds; 1,000 entries per call."""
 
 import random
 from typing import Any
@@ -16,12 +16,12 @@ FRAME_BYTES_MAX = 5 << 20
 
 
 def payloads(size: int) -> tuple[bytes, Any]:
-    """Random payloads of `size` bytes and their offsets."""
+    """Return random payloads of `size` bytes and their offsets."""
     return random.Random(1).randbytes(size * ENTRIES), np.arange(ENTRIES + 1, dtype=np.int64) * size
 
 
 def batch(digest: Digest, size: int) -> bytes:
-    """A run of sealed entries."""
+    """Return a run of sealed entries."""
     data, _ = payloads(size)
     sealed = [digest.seal(7, k, data[k * size : (k + 1) * size], lac=-1, length=0) for k in range(ENTRIES)]
     return b"".join(len(entry).to_bytes(4, "big") + entry for entry in sealed)
@@ -30,7 +30,7 @@ def batch(digest: Digest, size: int) -> bytes:
 @pytest.mark.parametrize("size", [128, 1024, 4096])
 @pytest.mark.parametrize("kind", DigestType)
 def test_verify(benchmark: BenchmarkFixture, kind: DigestType, size: int) -> None:
-    """Ledger, id and digest of every entry."""
+    """Verify ledger, id and digest of every entry."""
     digest = Digest.of(kind, b"pw")
     run = batch(digest, size)
     offsets = record.offsets(run)
@@ -39,7 +39,7 @@ def test_verify(benchmark: BenchmarkFixture, kind: DigestType, size: int) -> Non
 
 
 def test_offsets(benchmark: BenchmarkFixture) -> None:
-    """Where the entries lie."""
+    """Find the entries in a batch."""
     run = batch(Digest.of(DigestType.DUMMY), 1024)
     benchmark.extra_info["entries"] = ENTRIES
     assert len(benchmark(record.offsets, run)) == ENTRIES + 1
@@ -48,7 +48,7 @@ def test_offsets(benchmark: BenchmarkFixture) -> None:
 @pytest.mark.parametrize("size", [128, 1024, 4096])
 @pytest.mark.parametrize("kind", DigestType)
 def test_frame(benchmark: BenchmarkFixture, kind: DigestType, size: int) -> None:
-    """ADD frames, digests included."""
+    """Build ADD frames, including digests."""
     digest = Digest.of(kind, b"pw")
     data, offsets = payloads(size)
     framer = AddFramer(digest.digester, digest.master_key, 7, FRAME_BYTES_MAX)

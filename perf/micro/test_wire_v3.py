@@ -1,4 +1,6 @@
-"""What V3 costs a server: requests parsed, and runs of records turned into entries of a batch. 1,000 a call."""
+"""The cost of V3 for a server: parsing requests, and turning runs of records into entries of a batch; 1,000 per
+call.
+"""
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -18,7 +20,7 @@ OPERATIONS = {"add": 2, "read": 1, "batch_read": 12}
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_parse(benchmark: BenchmarkFixture, name: str) -> None:
-    """From the body of a frame to a request."""
+    """Parse the body of a frame into a request."""
     frame = field(1, field(1, 3) + field(2, OPERATIONS[name]) + field(3, 1 << 40)) + REQUESTS[name]
     benchmark.extra_info["entries"] = TIMES
     assert benchmark(v3.parse_often, frame, TIMES) == 0
@@ -26,7 +28,7 @@ def test_parse(benchmark: BenchmarkFixture, name: str) -> None:
 
 @pytest.mark.parametrize("size", [128, 1024, 4096])
 def test_batch_entries(benchmark: BenchmarkFixture, size: int) -> None:
-    """A copied run of records becomes entries of a batch; the copy counts."""
+    """Turn a copied run of records into entries of a batch; the copy is included."""
     run = (size.to_bytes(4, "big") + bytes(size)) * TIMES
     benchmark.extra_info["entries"] = TIMES
     benchmark(lambda: v3_answers.batch_entries(bytearray(run)))

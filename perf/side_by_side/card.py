@@ -1,4 +1,4 @@
-"""What a figure was measured on: without it, it cannot be compared."""
+"""The machine, day and commit of a measurement, without which figures cannot be compared."""
 
 import datetime as dt
 import os
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cpu_model() -> str:
-    """As the kernel names it."""
+    """Return the CPU's name as reported by the kernel."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith(("model name", "CPU part")):
             return line.partition(":")[2].strip()
@@ -18,7 +18,7 @@ def cpu_model() -> str:
 
 
 def disk_of(directory: Path) -> str:
-    """Device and file system that hold the directory."""
+    """Return the device and file system of a directory."""
     mounts = [line.split()[:3] for line in Path("/proc/mounts").read_text().splitlines()]
     holding = [mount for mount in mounts if directory.resolve().is_relative_to(mount[1])]
     device, _, kind = max(holding, key=lambda mount: len(mount[1]))
@@ -26,13 +26,13 @@ def disk_of(directory: Path) -> str:
 
 
 def commit() -> str:
-    """Short id of the commit, with a mark if files differ from it."""
+    """Return the short id of the commit, with a mark if files differ from it."""
     words = ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"]
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def machine_card(directory: Path) -> dict[str, str | int]:
-    """The machine, the day and the commit; `directory` is where the data lies."""
+    """Return the machine, the day and the commit; `directory` is where the data lies."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "date": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""Runs bkload and the bound programs, and reads what they print."""
+"""Runs bkload and the bound programs, and parses their output."""
 
 import contextlib
 import json
@@ -12,11 +12,15 @@ from perf.load.build import build
 
 Result = dict[str, Any]
 CLIENT_CPU = (os.cpu_count() or 1) - 1
-"""The client stays here, the server goes where it likes: with both left to the scheduler, figures come in two kinds."""
+"""The CPU of the client; the server may use all. If both are left to the scheduler, results are bimodal."""
 
 
 def bkload(*words: str, port: int, pid: int | None = None, may_fail: bool = False, **options: float) -> Result:
-    """One run of the load generator. Raises RuntimeError if any answer was an error, unless `may_fail`."""
+    """Run the load generator once.
+
+    Raises:
+        RuntimeError: a response was an error, unless `may_fail`.
+    """
     command = [str(build("bkload")), *words, "--port", str(port), "--cpu", str(CLIENT_CPU)]
     for name, value in options.items():
         command += [f"--{name.replace('_', '-')}", str(value)]
@@ -29,20 +33,24 @@ def bkload(*words: str, port: int, pid: int | None = None, may_fail: bool = Fals
 
 
 def program(name: str, *arguments: object) -> Result:
-    """One run of a bound program that prints JSON. Raises CalledProcessError."""
+    """Run a bound program that prints JSON.
+
+    Raises:
+        CalledProcessError: it fails.
+    """
     command = [str(build(name)), *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return dict(json.loads(done.stdout or "{}"))
 
 
 def drop_pages(files: list[Path]) -> None:
-    """Sync the files and take their pages out of the page cache."""
+    """Sync files and drop their pages from the page cache."""
     program("cold_read", "--drop", *files)
 
 
 @contextlib.contextmanager
 def kept_apart(pid: int) -> Iterator[None]:
-    """Meanwhile all threads of this process stay off the client's CPU; on a machine with one CPU nothing happens."""
+    """Keep all threads of a process off the client's CPU while the block runs; with one CPU, do nothing."""
     everywhere = os.sched_getaffinity(0)
     place(pid, everywhere - {CLIENT_CPU} or everywhere)
     yield
@@ -50,7 +58,7 @@ def kept_apart(pid: int) -> Iterator[None]:
 
 
 def place(pid: int, cpus: set[int]) -> None:
-    """Bind every thread of the process to these CPUs."""
+    """Bind every thread of a process to these CPUs."""
     for thread in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(ProcessLookupError):  # it has just ended
             os.sched_setaffinity(int(thread.name), cpus)
@@ -58,7 +66,7 @@ def place(pid: int, cpus: set[int]) -> None:
 
 @contextlib.contextmanager
 def bound_server(name: str, *arguments: object) -> Iterator[tuple[int, int]]:
-    """A bound server; yields its port and process id, and kills it in the end."""
+    """Run a bound server; yield its port and process id."""
     command = [str(build(name)), *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         if server.stdout is None:

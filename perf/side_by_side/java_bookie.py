@@ -1,9 +1,9 @@
-"""Apache BookKeeper's bookie as the other side of the comparison, with the settings that it is usually run with.
+"""Apache BookKeeper's bookie for the comparison, with the settings that are usual for it.
 
 DbLedgerStorage; 1 GiB heap and 2 GiB direct memory, G1; write cache and read cache as large as ours; journal synced;
-statistics off; `readWorkerThreadsThrottlingEnabled=false`, which is its faster setting. All other keys keep upstream's
-defaults (among them: groups wait up to 2 ms, 16 MiB of journal preallocated, 64 KiB write buffers, 8 read threads).
-Its metadata is in a ZooKeeper process of its own, which is not measured.
+statistics off; `readWorkerThreadsThrottlingEnabled=false`, which is its faster setting. All other keys keep their
+defaults, among them: groups wait up to 2 ms, 16 MiB of journal preallocated, 64 KiB write buffers, 8 read threads. Its
+metadata is in a separate ZooKeeper process, which is not measured.
 """
 
 import time
@@ -28,10 +28,10 @@ SETTINGS = {
 
 
 class JavaServer:
-    """A `Server`: see servers.py for the contract. ZooKeeper runs while the bookie does; both keep their ports."""
+    """A `Server` (see servers.py). ZooKeeper runs while the bookie does; both keep their ports."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`settings` are keys besides those that both sides always have."""
+        """Create a server; `settings` are keys in addition to those that both bookies have."""
         self.directory = directory
         self.port = free_port()
         self._peer = find_peer()
@@ -45,15 +45,20 @@ class JavaServer:
 
     @property
     def pid(self) -> int:
-        """Of the running bookie. Raises RuntimeError if it was not started."""
+        """The process id of the running bookie.
+
+        Raises:
+            RuntimeError: it was not started.
+        """
         if self._bookie.process is None:
             raise RuntimeError("the bookie is not running")
         return self._bookie.process.pid
 
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> float:  # noqa: ARG002  our keys mean nothing here
-        """Start ZooKeeper, then the bookie; seconds from the bookie's launch to its first answer.
+        """Start ZooKeeper, then the bookie; return the seconds from the bookie's launch to its first response.
 
-        `settings` are keys of our bookie and ignored here. Raises RuntimeError with the log's end.
+        Raises:
+            RuntimeError: it does not respond; the text has the end of its log.
         """
         self._zookeeper.start()
         if self._new:
@@ -70,14 +75,14 @@ class JavaServer:
         self._bookie.settings.update(settings)
 
     def stop(self) -> None:
-        """A clean stop of both. Idempotent."""
+        """Stop both cleanly. Idempotent."""
         self._bookie.stop()
         self._zookeeper.kill()
 
     def entry_logs(self) -> list[Path]:
-        """The files that hold entries."""
+        """Return the files that hold entries."""
         return sorted((self.directory / "ledgers" / "current").glob("*.log"))
 
     def index_directories(self) -> list[Path]:
-        """The directories that hold the location index."""
+        """Return the directories that hold the location index."""
         return [self.directory / "index"]

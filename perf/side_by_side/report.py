@@ -1,4 +1,4 @@
-"""Medians of paired runs, their ratios and the verdict; one JSON line a row, and a table."""
+"""Medians of paired runs, their ratios and the verdict: one JSON line per row, and a table."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ UNITS = {"entries_s": "/s", "latency_us.p99": "us p99", "server.cpu_s_per_millio
 
 
 def figure(result: Result, path: str) -> float | None:
-    """The number at a dotted path of a result."""
+    """Return the number at a dotted path of a result."""
     value: Any = result
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -25,7 +25,7 @@ def figure(result: Result, path: str) -> float | None:
 
 @dataclass(slots=True)
 class Samples:
-    """The results of one row: of each subject one a pair, in order."""
+    """The results of one row: for each subject one per pair, in order."""
 
     row: Row
     results: dict[Subject, list[Result]] = field(default_factory=dict)
@@ -33,16 +33,20 @@ class Samples:
     """All rows of the run by name, for targets that compare with another row."""
 
     def median(self, subject: Subject, path: str) -> float | None:
-        """Median over the pairs; None if it was not measured."""
+        """Return the median over the pairs; None if it was not measured."""
         values = [value for result in self.results.get(subject, []) if (value := figure(result, path)) is not None]
         return statistics.median(values) if values else None
 
     def compared(self, target: Target) -> "Samples":
-        """The row with whose results the target compares: this one, or the one that it names. KeyError."""
+        """Return the row with whose results the target compares: this one, or the one that it names.
+
+        Raises:
+            KeyError: that row was not measured.
+        """
         return self.others[target.row] if target.row else self
 
     def value(self, target: Target) -> float | None:
-        """What the target limits: the median of the pairs' ratios, or of the figure itself."""
+        """Return what the target limits: the median of the pairs' ratios, or of the figure itself."""
         if target.against is None:
             return self.median(target.subject, target.figure)
         pairs = zip(
@@ -56,7 +60,7 @@ class Samples:
         return statistics.median(ratios) if ratios else None
 
     def line(self, card: dict[str, str | int], plan: dict[str, float]) -> dict[str, Any]:
-        """The row as it is kept."""
+        """Return the row as it is stored."""
         verdicts = []
         for target in self.row.targets:
             value = self.value(target)
@@ -70,14 +74,14 @@ class Samples:
 
 
 def shown(value: float | None) -> str:
-    """Three figures are enough."""
+    """Format a number with three significant digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def print_table(samples: Sequence[Samples], console: Console) -> None:
-    """One line a target: medians of what it compares, the ratio, the limit, the verdict."""
+    """Return a line for each target: the medians compared, the ratio, the limit and the verdict."""
     table = Table("work", "figure", "compared", "of", "with", "ratio", "target", "verdict")
     for sample in samples:
         if not sample.results:

@@ -1,12 +1,13 @@
-"""What is measured and what is to be reached: one row for each kind of work, with its load and its targets."""
+"""The measurements and their targets: a row for each kind of work."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Kind = Literal["add", "cached", "cold", "process"]
 Subject = Literal["java", "ours", "busy", "bound", "syncs"]
-"""`busy` is our bookie while two Python threads of its process spin; `bound` is the program that does only the I/O, and
-`syncs` one that writes and syncs without a client."""
+"""The subjects. `busy` is our bookie while two Python threads of its process spin; `bound` is a program that does only
+the I/O, and `syncs` one that writes and syncs without a client.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,26 +15,26 @@ class Target:
     """A limit for the ratio `subject` / `against` of one figure, or for the figure itself if `against` is None."""
 
     figure: str
-    """Path into the result, for instance `latency_us.p99`."""
+    """The path of the figure in the result, for instance `latency_us.p99`."""
     subject: Subject = "ours"
     against: Subject | None = "java"
     row: str = ""
-    """`against` is that subject under another row's load, in the same pair; empty: under this row's."""
+    """The row under whose load `against` is measured, in the same pair; empty: this row's."""
     at_least: float | None = None
     at_most: float | None = None
 
     def text(self) -> str:
-        """The limit as a reader writes it."""
+        """Return the limit as text."""
         return f">= {self.at_least:g}" if self.at_least is not None else f"<= {self.at_most:.3g}"
 
     def met(self, value: float) -> bool:
-        """Whether `value` keeps the limit."""
+        """Return whether `value` meets the limit."""
         return (self.at_least is None or value >= self.at_least) and (self.at_most is None or value <= self.at_most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind of work. `load` holds bkload's mode and options; sizes, ranges and times come from the plan."""
+    """One kind of work. `load` has bkload's mode and options; sizes, ranges and times come from the plan."""
 
     name: str
     kind: Kind
@@ -41,12 +42,14 @@ class Row:
     size: int = 1024
     bound: Literal["add", "lone", "read", "file"] | None = None
     settings: dict[str, str] = field(default_factory=dict)
-    """Keys that our bookie's configuration gets for this row only."""
+    """Configuration keys of our bookie for this row only."""
     targets: tuple[Target, ...] = ()
     java: bool = True
-    """Whether Apache BookKeeper's bookie knows the operation."""
+    """Whether Apache BookKeeper's bookie supports the operation."""
     apart: bool = False
-    """Keep the server off the client's CPU: on one CPU, two processes that take turns spare each other the wake-up."""
+    """Keep the server off the client's CPU. On the same CPU, two processes that alternate spare each other the
+    wake-up.
+    """
 
     @property
     def spins(self) -> bool:
@@ -54,7 +57,7 @@ class Row:
         return "--spin" in self.load
 
     def involves(self, subject: Subject) -> bool:
-        """Whether a target is about this subject; `busy` and `syncs` are measured for such rows only."""
+        """Return whether a target refers to this subject; `busy` and `syncs` are measured for such rows only."""
         return any(subject in (target.subject, target.against) for target in self.targets)
 
 
@@ -90,7 +93,7 @@ def batches(entries: int, outstanding: int) -> Row:
 
 
 def cold(entries: int, outstanding: int, *more: Target) -> Row:
-    """Batch reads from disk, front to back."""
+    """Sequential batch reads from disk."""
     targets = (Target(figure=RATE, at_least=4), Target(figure=RATE, against="bound", at_least=0.6), *more)
     load = ("batch", "--batch", str(entries), "--outstanding", str(outstanding))
     return Row(name=f"batch of {entries} from disk, {outstanding} outstanding", kind="cold", load=load, bound="file",
@@ -98,7 +101,7 @@ def cold(entries: int, outstanding: int, *more: Target) -> Row:
 
 
 def v3(row: Row, share: float, over_java: float | None) -> Row:
-    """The same load in V3: at least this share of our V2 rate, and this many times Java's V3 rate."""
+    """The same load in V3: at least this share of our V2 rate, and this multiple of Java's V3 rate."""
     targets = [Target(figure=RATE, against="ours", row=row.name, at_least=share)]
     if over_java is not None:
         targets.append(Target(figure=RATE, at_least=over_java))

@@ -29,13 +29,13 @@ Measured = Iterator[tuple[Subject, str, Result]]
 
 
 def java_bookie(directory: Path) -> Server:
-    """Apache BookKeeper's bookie; loaded when asked for, since measuring ours alone needs no Java."""
+    """Return Apache BookKeeper's bookie; it is imported on demand, because measuring ours alone needs no Java."""
     server: Server = importlib.import_module("perf.side_by_side.java_bookie").JavaServer(directory)
     return server
 
 
 def busy_bookie(directory: Path) -> Server:
-    """Ours with two Python threads that never rest."""
+    """Return our bookie with two Python threads that never rest."""
     return OurBookie(directory, {"BOOKIE_SPIN_THREADS": "2"})
 
 
@@ -43,7 +43,7 @@ MAKERS: dict[Subject, MakeServer] = {"java": java_bookie, "ours": OurBookie, "bu
 
 
 def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan: Plan) -> Measured:
-    """Every subject once; the two servers change places from pair to pair."""
+    """Measure every subject once; the order of the two servers alternates from pair to pair."""
     order: list[Subject] = ["java", "ours"] if pair % 2 == 0 else ["ours", "java"]
     for subject in (*order, *SUBJECTS[2:]):
         if subject not in subjects:
@@ -68,14 +68,18 @@ def measure_pair(pair: int, rows: list[Row], subjects: tuple[Subject, ...], plan
 
 
 def rows_of(only: str) -> list[Row]:
-    """Rows whose names match, and those that they are compared with."""
+    """Return the rows whose names match, and those that they are compared with."""
     names = {row.name for row in ROWS if re.search(only, row.name)}
     names |= {target.row for row in ROWS if row.name in names for target in row.targets}
     return [row for row in ROWS if row.name in names]
 
 
 def need_space(directory: Path, plan: Plan) -> None:
-    """Refuse to begin what would fill the disk. Raises ClickException."""
+    """Refuse to start what would fill the disk.
+
+    Raises:
+        ClickException: there is too little space.
+    """
     need = int(DISK_MB_S * 1e6 * (plan.seconds + plan.warmup)) + 8 * GIB
     free = shutil.disk_usage(directory).free
     if free < need:
@@ -86,7 +90,7 @@ def need_space(directory: Path, plan: Plan) -> None:
 
 
 def keep(samples: list[Samples], plan: Plan, results: Path) -> None:
-    """Append one JSON line a row."""
+    """Append one JSON line per row."""
     card = machine_card(plan.directory)
     if any("java" in sample.results for sample in samples):
         card["peer"] = "Apache BookKeeper " + importlib.import_module("tests.fixtures.java_peer").VERSION
@@ -98,7 +102,7 @@ def keep(samples: list[Samples], plan: Plan, results: Path) -> None:
 
 
 def say(console: Console, pair: int, subject: str, name: str, result: Result) -> None:
-    """One line of progress."""
+    """Print a line of progress."""
     shown = {key: result[key] for key in ("entries_s", "seconds", "rss_mb", "bytes_per_entry") if key in result}
     p99 = result.get("latency_us", {}).get("p99", "-")
     cpu = result.get("server", {}).get("cpu_s_per_million", "-")
@@ -115,7 +119,7 @@ def say(console: Console, pair: int, subject: str, name: str, result: Result) ->
 @click.option("--directory", default=DATA, type=click.Path(path_type=Path), help="Where the data lies while it runs.")
 @click.option("--results", default=RESULTS, type=click.Path(path_type=Path), help="Where the rows are appended.")
 def main(pairs: int, only: str, subjects: str, directory: Path, results: Path, **amounts: float) -> None:
-    """Measure, append the rows to the results, print the table."""
+    """Measure, append the rows to the results, and print the table."""
     directory.mkdir(parents=True, exist_ok=True)
     plan = Plan(directory=directory, seconds=amounts["seconds"], warmup=amounts["warmup"],
                 cold_entries=int(amounts["cold_entries"]))  # fmt: skip

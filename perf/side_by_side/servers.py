@@ -1,6 +1,6 @@
-"""The two servers under comparison, as the sessions see them; here the contract and our own bookie.
+"""The two servers under comparison: their common interface, and our own bookie.
 
-Apache BookKeeper's is in java_bookie.py. Each lives in a directory of its own, which the session removes.
+Apache BookKeeper's is in java_bookie.py. Each runs in a directory of its own, which the session removes.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Protocol
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE_MIB = 512
-"""Write cache, and as much again for the read cache: the same for both servers."""
+"""The size of the write cache, and of the read cache: the same for both servers."""
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
 # A read of entry 0 of ledger 2^62: every bookie that serves says that it has no such ledger.
@@ -25,41 +25,43 @@ PROBE = bytes.fromhex("00000014 02020000 4000000000000000 0000000000000000".repl
 
 
 class Server(Protocol):
-    """A bookie that can be started again and again on its directory, always on the same port: its cookie names it."""
+    """A bookie that can be restarted on its directory, always on the same port, because its cookie names it."""
 
     @property
     def port(self) -> int:
-        """Where it listens on loopback."""
+        """The port on which it listens on loopback."""
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """The id of the running process."""
 
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> float:
-        """Start it; seconds from launch to its first answer. Raises RuntimeError with the log's end.
+        """Start it; return the seconds from launch to its first response. `settings` are keys that only our bookie
+        has.
 
-        `settings` are keys that only our bookie knows.
+        Raises:
+            RuntimeError: it does not respond; the text has the end of its log.
         """
 
     def stop(self) -> None:
-        """A clean stop: everything is in the entry logs. Idempotent."""
+        """Stop it cleanly, so that everything is in the entry logs. Idempotent."""
 
     def entry_logs(self) -> list[Path]:
-        """The files that hold entries."""
+        """Return the files that hold entries."""
 
     def index_directories(self) -> list[Path]:
-        """The directories that hold the location index."""
+        """Return the directories that hold the location index."""
 
 
 def free_port() -> int:
-    """A loopback port that nobody listened on just now."""
+    """Return a loopback port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def answers(port: int) -> bool:
-    """Whether a bookie answers a V2 read there; one that is still starting refuses or closes the connection."""
+    """Return whether a bookie answers a V2 read there; one that is still starting refuses or closes the connection."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as channel:
             channel.sendall(PROBE)
@@ -69,7 +71,11 @@ def answers(port: int) -> bool:
 
 
 def seconds_to_answer(process: subprocess.Popen[bytes], port: int, since: float, log: Path) -> float:
-    """Wait for the first answer; seconds since `since` (monotonic). Raises RuntimeError with the log's end."""
+    """Wait for the first response; return the seconds since `since` (monotonic).
+
+    Raises:
+        RuntimeError: it does not respond; the text has the end of its log.
+    """
     while not answers(port):
         waited = time.monotonic() - since
         if process.poll() is not None or waited > START_SECONDS_MAX:
@@ -81,7 +87,7 @@ def seconds_to_answer(process: subprocess.Popen[bytes], port: int, since: float,
 
 @dataclass(slots=True)
 class OurBookie:
-    """Our bookie with embedded metadata. `environment` is added to the usual one."""
+    """Our bookie with embedded metadata. `environment` is added to the usual environment."""
 
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -90,7 +96,11 @@ class OurBookie:
 
     @property
     def pid(self) -> int:
-        """Of the running process. Raises RuntimeError if it was not started."""
+        """The id of the running process.
+
+        Raises:
+            RuntimeError: it was not started.
+        """
         if self.process is None:
             raise RuntimeError("the bookie is not running")
         return self.process.pid
@@ -116,7 +126,11 @@ class OurBookie:
         return path
 
     def start(self, settings: Mapping[str, str] = MappingProxyType({})) -> float:
-        """Start it with these keys besides; seconds to its first answer. Raises RuntimeError with the log's end."""
+        """Start it with additional keys; return the seconds to its first response.
+
+        Raises:
+            RuntimeError: it does not respond; the text has the end of its log.
+        """
         for name in ("", "metadata", "journal", "ledgers", "index"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         conf = str(self._write_conf(settings))
@@ -129,7 +143,7 @@ class OurBookie:
         return seconds_to_answer(self.process, self.port, since, log)
 
     def stop(self) -> None:
-        """A clean stop; killed if that takes longer than a minute. Idempotent."""
+        """Stop it cleanly, or kill it after a minute. Idempotent."""
         if self.process is None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -141,9 +155,9 @@ class OurBookie:
         self.process = None
 
     def entry_logs(self) -> list[Path]:
-        """The files that hold entries."""
+        """Return the files that hold entries."""
         return sorted((self.directory / "ledgers").rglob("*.log"))
 
     def index_directories(self) -> list[Path]:
-        """The directories that hold the location index."""
+        """Return the directories that hold the location index."""
         return [self.directory / "index"]

@@ -1,7 +1,7 @@
-"""One server from an empty directory to its end, with the loads that it is driven by. Yields a result for each row.
+"""One server from an empty directory to its end, with the loads applied to it. Yields a result for each row.
 
-Adds get a fresh server a row. Reads share one: it is filled, its memory is looked at, it is stopped (so that everything
-lies in entry logs) and started again on the same directory, with empty caches of its own.
+Adds get a fresh server per row. Reads share one: it is filled, its memory is measured, it is stopped (so that
+everything is in entry logs) and restarted on the same directory with empty caches.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ Measured = Iterator[tuple[str, Result]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long and how much."""
+    """The durations and sizes of the loads."""
 
     directory: Path
     seconds: float
@@ -37,7 +37,7 @@ class Plan:
 
 
 def fresh(directory: Path) -> Path:
-    """The directory, empty, with the disk at rest."""
+    """Create an empty directory, with the disk idle."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     os.sync()
@@ -45,7 +45,7 @@ def fresh(directory: Path) -> Path:
 
 
 def adds(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
-    """Each row on a server of its own, long enough that flushes run beside it."""
+    """Run each row on a server of its own, long enough that flushes run at the same time."""
     for row in rows:
         server = make(fresh(plan.directory / "server"))
         try:
@@ -56,12 +56,12 @@ def adds(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
 
 
 def add_load(row: Row, plan: Plan, port: int, pid: int) -> Result:
-    """The load of an add row."""
+    """Return the load of an add row."""
     return bkload(*row.load, port=port, pid=pid, size=row.size, warmup=plan.warmup, seconds=plan.seconds)
 
 
 def cached_load(row: Row, plan: Plan, port: int, pid: int) -> Result:
-    """The load of a row that reads from cache."""
+    """Return the load of a row that reads from cache."""
     with kept_apart(pid) if row.apart else contextlib.nullcontext():
         return bkload(*row.load, port=port, pid=pid, size=SIZE, first_ledger=CACHED_LEDGER,
                       entries=plan.cached_entries, warmup=min(plan.warmup, 5), seconds=plan.seconds / 2,
@@ -69,30 +69,30 @@ def cached_load(row: Row, plan: Plan, port: int, pid: int) -> Result:
 
 
 def read_through(server: Server, ledger: int, entries: int) -> Result:
-    """Batch-read a ledger once, front to back."""
+    """Read a ledger once in batches, from beginning to end."""
     return bkload("batch", "--outstanding", "4", port=server.port, size=SIZE, first_ledger=ledger, entries=entries,
                   count=-(-entries // 100), verify=101)  # fmt: skip
 
 
 def fill(server: Server, ledger: int, entries: int) -> None:
-    """Write one ledger, 0 to entries - 1."""
+    """Write one ledger, entries 0 to entries - 1."""
     bkload("fill", "--outstanding", "1000", port=server.port, size=SIZE, first_ledger=ledger, entries=entries)
 
 
 def disk_bytes(directories: Sequence[Path]) -> int:
-    """What the files below take on disk."""
+    """Return the disk space of the files below a directory."""
     files = [path for directory in directories for path in directory.rglob("*") if path.is_file()]
     return sum(path.stat().st_blocks * 512 for path in files)
 
 
 def resident_mb(pid: int) -> float:
-    """Resident memory of a process in 10^6 bytes."""
+    """Return the resident memory of a process in 10^6 bytes."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def reads(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
-    """Fill, look at memory, start again; then reads from cache, then from disk."""
+    """Fill, measure memory, restart; then read from cache, then from disk."""
     server = make(fresh(plan.directory / "server"))
     cold = [row for row in rows if row.kind == "cold"]
     try:
@@ -114,7 +114,7 @@ def reads(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
 
 
 def cached(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
-    """Rows of the same settings share a run, whose cache is filled by reading the ledger through."""
+    """Run rows with the same settings on one server, whose cache is filled by reading the ledger."""
     for settings in [dict(pairs) for pairs in dict.fromkeys(tuple(row.settings.items()) for row in rows)]:
         server.start(settings)
         for _ in range(2):
@@ -126,8 +126,10 @@ def cached(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
 
 
 def from_disk(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
-    """Each row reads a ledger of its own once. Another went before them from disk through the whole read cache: code is
-    warm (a JIT, say), and no page of the cache is touched for the first time, which a virtual machine takes long for.
+    """Let each row read a ledger of its own once.
+
+    Another ledger was read from disk through the entire read cache before, so that code is warm (for a JIT compiler)
+    and all pages of the cache have been touched, which takes long on a virtual machine.
     """
     server.start()
     drop_pages(server.entry_logs())
@@ -144,13 +146,13 @@ def from_disk(server: Server, rows: Sequence[Row], plan: Plan) -> Measured:
 
 
 def file_rate(files: list[Path]) -> Result:
-    """Reading the same entry logs front to back, as entries."""
+    """Measure reading the same entry logs sequentially, in units of entries."""
     result = program("cold_read", *files)
     return {**result, "entries_s": result["mb_s"] * 1e6 / IN_LOG_BYTES}
 
 
 def bounds(rows: Sequence[Row], plan: Plan) -> Measured:
-    """The programs that do only the I/O, under the same loads."""
+    """Run the programs that do only the I/O, under the same loads."""
     reading = [row for row in rows if row.bound == "read"]
     for spin in (False, True):
         rows_of_kind = [row for row in reading if row.spins == spin]
@@ -167,7 +169,7 @@ def bounds(rows: Sequence[Row], plan: Plan) -> Measured:
 
 
 def syncs(rows: Sequence[Row], plan: Plan) -> Measured:
-    """How often the disk writes a block and syncs it, with nobody to ask for it."""
+    """Measure how often per second the disk writes and syncs a block without a client."""
     for row in rows:
         result = program("sync_rate", fresh(plan.directory / "server"), max(1, int(plan.seconds / 2)))
         yield row.name, {**result, "entries_s": result["syncs_s"]}

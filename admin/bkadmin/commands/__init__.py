@@ -1,1 +1,3 @@
-"""One command a file; `command` is the click command. Imports of weight stand inside the functions."""
+"""The commands of `bkadmin`, one module for each, whose `command` is the click command. Heavy imports are inside
+functions, so that each command loads only what it needs.
+"""

@@ -1,4 +1,4 @@
-"""`bkadmin activeledgers`."""
+"""`bkadmin activeledgers`: list the ledgers of an entry log that still exist."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin autorecovery`."""
+"""`bkadmin autorecovery`: run auto-recovery in this process, or enable or disable it."""
 
 import logging
 import os
@@ -43,7 +43,7 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
         if wish != "status":
             driver.replication.enable(enabled=wish == "enable")
         enabled = driver.replication.enabled()
-    done(output, f"auto-recovery is {'on' if enabled else 'off'}", enabled=enabled)
+    done(output, f"auto-recovery is {'enabled' if enabled else 'disabled'}", enabled=enabled)
 
 
 def log_to_stderr(conf: Path | None) -> None:

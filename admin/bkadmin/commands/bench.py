@@ -1,4 +1,4 @@
-"""`bkadmin bench`."""
+"""`bkadmin bench`: generate load and report rates and latencies."""
 
 import asyncio
 from contextlib import AsyncExitStack

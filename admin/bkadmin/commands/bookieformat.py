@@ -1,4 +1,4 @@
-"""`bkadmin bookieformat`."""
+"""`bkadmin bookieformat`: delete all data of a stopped bookie."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""`bkadmin bookieid`."""
+"""`bkadmin bookieid`: show the bookie id that a configuration results in."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin bookieinfo`."""
+"""`bkadmin bookieinfo`: show free space and placement weight of every writable bookie."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

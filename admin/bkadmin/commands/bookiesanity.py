@@ -1,4 +1,4 @@
-"""`bkadmin bookiesanity`."""
+"""`bkadmin bookiesanity`: write a ledger to one bookie, read it back and compare."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`bkadmin clusterinfo`."""
+"""`bkadmin clusterinfo`: summarize the cluster in a few numbers."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""`bkadmin config`."""
+"""`bkadmin config`: show the configuration in effect, with secrets masked."""
 
 from fnmatch import fnmatchcase
 

@@ -1,4 +1,4 @@
-"""`bkadmin cookie_create`."""
+"""`bkadmin cookie_create`: create a bookie's cookie in the metadata store from a file."""
 
 from pathlib import Path
 

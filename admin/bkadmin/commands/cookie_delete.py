@@ -1,4 +1,4 @@
-"""`bkadmin cookie_delete`."""
+"""`bkadmin cookie_delete`: delete a bookie's cookie from the metadata store."""
 
 import click
 

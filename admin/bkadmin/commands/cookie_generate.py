@@ -1,4 +1,4 @@
-"""`bkadmin cookie_generate`."""
+"""`bkadmin cookie_generate`: generate the cookie that matches a bookie's configuration."""
 
 from pathlib import Path
 
@@ -37,4 +37,4 @@ def command(*, bookie: str, instance_id: str | None, file: Path | None, cluster:
         done(output, text.rstrip("\n"), bookie=bookie, cookie=text.rstrip("\n"))
     else:
         file.write_text(text)
-        done(output, f"written to {file}", bookie=bookie, written=str(file))
+        done(output, f"wrote the cookie of bookie {bookie} to {file}", bookie=bookie, written=str(file))

@@ -1,4 +1,4 @@
-"""`bkadmin cookie_get`."""
+"""`bkadmin cookie_get`: show the cookie of a bookie in the metadata store."""
 
 import click
 

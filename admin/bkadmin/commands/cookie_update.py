@@ -1,4 +1,4 @@
-"""`bkadmin cookie_update`."""
+"""`bkadmin cookie_update`: replace a bookie's cookie in the metadata store with one from a file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin decommissionbookie`."""
+"""`bkadmin decommissionbookie`: have all ledgers of a stopped bookie re-replicated, and wait."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""`bkadmin deleteledger`."""
+"""`bkadmin deleteledger`: delete a ledger; its bookies reclaim the space later."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin endpointinfo`."""
+"""`bkadmin endpointinfo`: show the endpoints and properties that a bookie has registered."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin entrylogs`."""
+"""`bkadmin entrylogs`: list the entry logs, or the ledgers of one of them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`bkadmin flush`."""
+"""`bkadmin flush`: flush the write caches to disk now."""
 
 import click
 

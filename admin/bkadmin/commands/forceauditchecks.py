@@ -1,4 +1,4 @@
-"""`bkadmin forceauditchecks`."""
+"""`bkadmin forceauditchecks`: make the next auditor run its periodic checks at once."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin gc`."""
+"""`bkadmin gc`: control garbage collection: status, force, suspend, resume."""
 
 import sys
 from typing import TYPE_CHECKING, Any

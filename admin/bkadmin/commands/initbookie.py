@@ -1,4 +1,4 @@
-"""`bkadmin initbookie`."""
+"""`bkadmin initbookie`: create the cookies of a new bookie."""
 
 import click
 

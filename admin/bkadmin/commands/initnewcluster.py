@@ -1,4 +1,4 @@
-"""`bkadmin initnewcluster`."""
+"""`bkadmin initnewcluster`: create the metadata of a new cluster."""
 
 import click
 

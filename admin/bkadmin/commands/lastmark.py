@@ -1,4 +1,4 @@
-"""`bkadmin lastmark`."""
+"""`bkadmin lastmark`: show the last mark of each journal; --admin asks a running bookie."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`bkadmin ledger`."""
+"""`bkadmin ledger`: show where a ledger's entries lie in the entry logs; --admin asks a running bookie."""
 
 from pathlib import Path
 from typing import Any

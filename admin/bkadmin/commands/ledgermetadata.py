@@ -1,4 +1,4 @@
-"""`bkadmin ledgermetadata`."""
+"""`bkadmin ledgermetadata`: show, dump or restore the metadata of a ledger."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin listbookies`."""
+"""`bkadmin listbookies`: list bookies by state: writable, read-only or absent."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin listfilesondisc`."""
+"""`bkadmin listfilesondisc`: list every file of a bookie by kind."""
 
 from pathlib import Path
 

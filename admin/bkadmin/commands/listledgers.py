@@ -1,4 +1,4 @@
-"""`bkadmin listledgers`."""
+"""`bkadmin listledgers`: list all ledgers, or those of one bookie."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""`bkadmin listunderreplicated`."""
+"""`bkadmin listunderreplicated`: list under-replicated ledgers and the bookies that lack a replica."""
 
 import click
 

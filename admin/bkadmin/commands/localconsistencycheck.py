@@ -1,4 +1,4 @@
-"""`bkadmin localconsistencycheck`."""
+"""`bkadmin localconsistencycheck`: check entry logs, journals and index against each other."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`bkadmin loglevel`."""
+"""`bkadmin loglevel`: show the log levels, or set one until the next restart."""
 
 import click
 

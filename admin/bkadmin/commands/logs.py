@@ -1,4 +1,4 @@
-"""`bkadmin logs`."""
+"""`bkadmin logs`: list, show or delete logs (named lists of ledgers), or forget a writer."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin lostbookierecoverydelay`."""
+"""`bkadmin lostbookierecoverydelay`: show or set how long a bookie may be down before re-replication."""
 
 import click
 

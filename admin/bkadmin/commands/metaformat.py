@@ -1,4 +1,4 @@
-"""`bkadmin metaformat`."""
+"""`bkadmin metaformat`: delete all metadata of the cluster and create a new one."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin metrics`."""
+"""`bkadmin metrics`: show metrics by name pattern; --watch adds rates."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""`bkadmin nukeexistingcluster`."""
+"""`bkadmin nukeexistingcluster`: delete all metadata of the cluster."""
 
 import click
 
@@ -27,7 +27,9 @@ def command(*, instance_id: str | None, force: bool, cluster: Cluster, output: s
     with cluster.open() as driver:
         found = driver.cluster.instance_id()
         if not force and found != instance_id:
-            raise IllegalOperation(f"this is cluster {found}, not {instance_id}; nothing was deleted")
+            raise IllegalOperation(
+                f"--instanceid {instance_id}: the cluster at this URI is {found}; nothing was deleted"
+            )
         question = f"permanently delete cluster {found} with all its ledgers?"
         if not sure(question, yes=yes, dry_run=dry_run, output=output):
             return

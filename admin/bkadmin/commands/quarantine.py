@@ -1,4 +1,4 @@
-"""`bkadmin quarantine`."""
+"""`bkadmin quarantine`: list the ledgers in quarantine, or release one."""
 
 import click
 

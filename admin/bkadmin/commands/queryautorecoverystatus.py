@@ -1,4 +1,4 @@
-"""`bkadmin queryautorecoverystatus`."""
+"""`bkadmin queryautorecoverystatus`: show which ledgers are being re-replicated, and by which worker."""
 
 import click
 

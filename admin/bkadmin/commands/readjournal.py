@@ -1,4 +1,4 @@
-"""`bkadmin readjournal`."""
+"""`bkadmin readjournal`: list the records of a journal file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin readledger`."""
+"""`bkadmin readledger`: read the entries of a ledger and verify them as a client does."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""`bkadmin readlog`."""
+"""`bkadmin readlog`: list the records of an entry log."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bkadmin readlogmetadata`."""
+"""`bkadmin readlogmetadata`: list the ledgers of an entry log and how many bytes each has in it."""
 
 from pathlib import Path
 

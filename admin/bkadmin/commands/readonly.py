@@ -1,4 +1,4 @@
-"""`bkadmin readonly`."""
+"""`bkadmin readonly`: show read-only mode, or switch it on or off."""
 
 import click
 

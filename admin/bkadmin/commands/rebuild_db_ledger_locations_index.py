@@ -1,4 +1,4 @@
-"""`bkadmin rebuild-db-ledger-locations-index`."""
+"""`bkadmin rebuild-db-ledger-locations-index`: rebuild the location index from the entry logs."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`bkadmin rebuild-db-ledgers-index`."""
+"""`bkadmin rebuild-db-ledgers-index`: rebuild the index with its ledger records; fences every ledger."""
 
 from collections.abc import Callable
 from contextlib import nullcontext

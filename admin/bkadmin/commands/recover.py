@@ -1,4 +1,4 @@
-"""`bkadmin recover`."""
+"""`bkadmin recover`: re-replicate the ledgers of stopped bookies from this process."""
 
 import asyncio
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ def command(
     if delete_cookie and not look:
         refuse_running(cluster, lost)
     if not look:
-        sure(f"copy everything on {', '.join(sorted(lost))} to other bookies?", yes=yes)
+        sure(f"re-replicate all ledgers of {', '.join(sorted(lost))}?", yes=yes)
     outcomes = asyncio.run(run(cluster, lost, dry_run=look, **options))
     failed = sum(one.state == "failed" for one in outcomes)
     deleted = []

@@ -1,4 +1,4 @@
-"""`bkadmin sanity`."""
+"""`bkadmin sanity`: make the bookie write a few entries, read them back and compare."""
 
 import click
 

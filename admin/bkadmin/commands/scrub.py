@@ -1,4 +1,4 @@
-"""`bkadmin scrub`."""
+"""`bkadmin scrub`: control the scrub of entry logs: status, start, pause, resume, pace."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`bkadmin simpletest`."""
+"""`bkadmin simpletest`: write a ledger, read it back and compare."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""`bkadmin standalone`."""
+"""`bkadmin standalone`: run a cluster on this machine for development."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""`bkadmin status`."""
+"""`bkadmin status`: show a bookie's identity and state; --watch follows changes."""
 
 from typing import TYPE_CHECKING, Any
 

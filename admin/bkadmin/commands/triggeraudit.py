@@ -1,4 +1,4 @@
-"""`bkadmin triggeraudit`."""
+"""`bkadmin triggeraudit`: make the auditor look for lost bookies now."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin updatebookieinledger`."""
+"""`bkadmin updatebookieinledger`: replace a bookie's id in the metadata of all ledgers."""
 
 import click
 

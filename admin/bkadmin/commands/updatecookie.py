@@ -1,4 +1,4 @@
-"""`bkadmin updatecookie`."""
+"""`bkadmin updatecookie`: check the cookies of a stopped bookie, or change the id in them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`bkadmin updateledgers`."""
+"""`bkadmin updateledgers`: switch a bookie's id between host name and IP address in all ledgers."""
 
 from dataclasses import replace
 

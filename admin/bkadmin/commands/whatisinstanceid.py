@@ -1,4 +1,4 @@
-"""`bkadmin whatisinstanceid`."""
+"""`bkadmin whatisinstanceid`: show the instance id of the cluster."""
 
 import click
 

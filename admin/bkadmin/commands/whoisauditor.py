@@ -1,4 +1,4 @@
-"""`bkadmin whoisauditor`."""
+"""`bkadmin whoisauditor`: show which process is the auditor."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`bkadmin write-close`."""
+"""`bkadmin write-close`: announce to a ledger's bookies that it gets no more entries."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -151,7 +151,7 @@ def journal_batches(file: DataFile, plan: Plan, table: Table) -> Iterator["pa.Re
         if at is None and scan.torn and not file.newest:
             at = scan.position
         if at is not None:
-            batches.damaged(at, "no whole group begins here")
+            batches.damaged(at, "no complete group begins here")
             if plan.on_corruption == "skip":
                 yield batches.of(_garbage(at, Path(file.path).stat().st_size))
     finally:

@@ -23,8 +23,8 @@ from bookie.spark.simulation.asked import scenarios, with_scenarios
 PLOTS = {
     "Fullest and emptiest bookie": (("filled_max", "filled_min"), "used share of the disk"),
     "Spread of fill": (("spread",), "standard deviation of the used shares"),
-    "Hottest bookie": (("hottest",), "its bytes over the mean of all writable bookies"),
-    "Empty bookies that joined": (("joined_over_old",), "bytes to each of them over bytes to each old one"),
+    "Hottest bookie": (("hottest",), "its bytes relative to the mean of all writable bookies"),
+    "Empty bookies that joined": (("joined_over_old",), "bytes to each of them relative to each old bookie"),
     "Full bookies": (("full",), "read-only bookies"),
 }
 

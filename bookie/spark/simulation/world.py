@@ -33,7 +33,7 @@ DAY_S = 86400.0
 
 
 class World:
-    """The state of one run."""
+    """The state of a run: bookies, their disks, and what clients know about them."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario

@@ -55,7 +55,7 @@ def clean(bk: BookKeeper, logs: Collection[str], now_ms: int | None = None) -> l
             end = min([*young[name], max(ledgers) + 1])
             bk.logs.update(name, lambda value, end=end: replace(value, settled=max(value.settled, end)))  # type: ignore[misc]
     if deleted:
-        log.info("orphans deleted count=%d logs=%s", len(deleted), ",".join(sorted(settled)))
+        log.info("deleted orphaned ledgers count=%d logs=%s", len(deleted), ",".join(sorted(settled)))
     return deleted
 
 

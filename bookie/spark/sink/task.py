@@ -92,7 +92,7 @@ class Attempt:
         if not self._settings.log_column:
             yield self._settings.log, values
             return
-        import pyarrow.compute as pc  # noqa: PLC0415  # only Spark's workers have it
+        import pyarrow.compute as pc  # noqa: PLC0415  # only Spark's workers need it
 
         logs = batch.column(LOG)
         if logs.null_count:
@@ -155,7 +155,7 @@ def flat(column: Any) -> tuple[memoryview, NDArray[np.int64]]:
     """Return the payload bytes of a binary or string array without nulls, without a copy, and the offsets of its
     values.
     """
-    import pyarrow as pa  # noqa: PLC0415  # only Spark's workers have it
+    import pyarrow as pa  # noqa: PLC0415  # only Spark's workers need it
 
     large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
     _validity, offsets, payloads = column.buffers()

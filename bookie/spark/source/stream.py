@@ -139,7 +139,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if ledger not in order and self._settings.log and entry:
                 continue  # old ledgers are trimmed from a log regularly
             gone = NoSuchLedgerMetadata(f"it was read up to entry {entry - 1}")
-            lost(self._settings, f"ledger {ledger} of {self._settings.source} is gone", gone)
+            lost(self._settings, f"ledger {ledger} of {self._settings.source} no longer exists", gone)
 
     def _too_few(self, begin: Offset, end: Offset) -> bool:
         """Return whether to wait for more entries (`minOffsetsPerTrigger`), at most `maxTriggerDelay`."""

@@ -219,7 +219,7 @@ def test_replication(pair: list[BookieProcess], driver: MetadataDriver, bkadmin:
     assert bkadmin("listunderreplicated", "-emr", "c:1", "-c", "-o", "json").json == {"count": 1}
     assert bkadmin("autorecovery", "-d", "-o", "json").json == {"enabled": False}
     assert not driver.replication.enabled()
-    assert bkadmin("autorecovery", "-e").out == "auto-recovery is on\n"
+    assert bkadmin("autorecovery", "-e").out == "auto-recovery is enabled\n"
     assert bkadmin("lostbookierecoverydelay", "-s", 90, "-o", "json").json == {"delay_s": 90}
     assert driver.replication.lost_bookie_delay_s() == 90
     assert bkadmin("whoisauditor").out == "No auditor elected\n"
