@@ -1,4 +1,4 @@
-"""Tokens, certificates and roles of the admin ports, and what the audit writes."""
+"""Tokens, certificates and roles of the admin ports, and the audit log."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ def tokens(directory: Path, text: str, mode: int = 0o600) -> str:
 
 
 def test_a_token_has_a_role(tmp_path: Path) -> None:
-    """S1: unknown, wrong and missing tokens are refused; a reader may not operate; no error holds a token."""
+    """S1: unknown, wrong and missing tokens are refused; a reader may not operate; no error contains a token."""
     access = Access(AccessSettings(tokens_file=tokens(tmp_path, f"# ours\nread:{READER}\noperate:alice:{OPERATOR}\n")))
     reader, alice = access.caller(f"Bearer {READER}"), access.caller(f"bearer {OPERATOR}")
     assert (reader, alice) == (Caller("token:line-2", Role.READ), Caller("token:alice", Role.OPERATE))
@@ -44,14 +44,14 @@ def test_a_token_has_a_role(tmp_path: Path) -> None:
 @settings(max_examples=30)
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
 def test_nothing_else_is_a_token(text: str) -> None:
-    """Any other header is refused, never an error of ours."""
+    """Any other header is refused, and never causes an error."""
     access = Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:ops"))
     with pytest.raises(NotAuthenticated):
         access.caller(f"Bearer {text}")
 
 
 def test_certificates_have_roles() -> None:
-    """The highest role of all names counts; a name that no rule knows has none."""
+    """The highest role of all names counts; a name without a rule has none."""
     access = Access(AccessSettings(tls_client_ca="/ca", tls_subjects="read:*, operate:ops.example"))
     assert access.caller(None, ["web.example"]) == Caller("certificate:web.example", Role.READ)
     assert access.caller(None, ["web.example", "ops.example"]).role == Role.OPERATE
@@ -62,7 +62,9 @@ def test_certificates_have_roles() -> None:
 
 
 def test_an_open_bookie_knows_everybody() -> None:
-    """Where that is said; else who shows nothing may see what is measured, and is told what to show for more."""
+    """This only holds if it is configured; else a caller without credentials may read metrics, and is told what more
+    needs.
+    """
     assert Access(AccessSettings(insecure_allowed=True)).caller() == Caller("local", Role.ADMIN)
     access = Access(AccessSettings())
     assert access.caller() == Caller("local", Role.METRICS)
@@ -73,7 +75,7 @@ def test_an_open_bookie_knows_everybody() -> None:
 
 
 def test_each_role_includes_those_before_it(tmp_path: Path) -> None:
-    """All five words are read from a file; each may do what those before it may, and nothing beyond."""
+    """All five names are read from a file; each role permits what the lower ones do, and nothing more."""
     words = [role.word for role in Role]
     assert tuple(reversed(words)) == ROLES
     text = "".join(f"{word}:{word}-token-of-20-bytes\n" for word in words)
@@ -101,7 +103,7 @@ def test_each_role_includes_those_before_it(tmp_path: Path) -> None:
     ],
 )
 def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int, says: str) -> None:
-    """S8: refused at the start by key, path and remedy; nothing of what it holds is told."""
+    """S8: it is refused at the start by key, path and remedy; the error reveals nothing of its content."""
     with pytest.raises(ConfigurationError, match=says) as refused:
         Access(AccessSettings(tokens_file=tokens(tmp_path, text, mode)))
     assert "adminTokensFile" in str(refused.value)
@@ -111,7 +113,9 @@ def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int,
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize(("mode", "refused"), [(0o440, False), (0o400, False), (0o444, True), (0o460, True)])
 def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> None:
-    """S8: our group may be how we read it, as secrets come to a container; nobody else, and nobody writes."""
+    """S8: we may be able to read it through our group, as secrets are mounted in containers; nobody else may read or
+    write it.
+    """
     path = tokens(tmp_path, f"operate:{OPERATOR}")
     os.chown(path, NOBODY, -1)
     Path(path).chmod(mode)
@@ -123,7 +127,7 @@ def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> Non
 
 
 def test_a_tokens_file_may_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The new tokens count at once; a file that cannot be used leaves the former ones."""
+    """The new tokens count at once; an unusable file leaves the previous ones in effect."""
     access = Access(AccessSettings(tokens_file=tokens(tmp_path, f"read:{READER}")))
     tokens(tmp_path, f"operate:{OPERATOR}\n")
     assert access.caller(f"Bearer {OPERATOR}").role == Role.OPERATE
@@ -135,7 +139,7 @@ def test_a_tokens_file_may_change(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 def test_the_audit_names_who_and_what(caplog: pytest.LogCaptureFixture) -> None:
-    """One line with facts beside it; what is empty is left out."""
+    """One line with facts; empty ones are left out."""
     audit(Caller("token:alice", Role.OPERATE), "ipv4:127.0.0.1:1", "SetReadOnly", "done", read_only=True, ledger=None)
     (record,) = caplog.records
     said = record.__dict__

@@ -16,7 +16,7 @@ CALL_S = 60.0
 
 
 def test_an_operator_looks_and_orders(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """What is ordered shows in the status; a suspended compaction is not forced; naming nothing is refused."""
+    """Requests show in the status; a suspended compaction is not forced; naming no kind is refused."""
     (bookie,) = bookies(gcWaitTime="3600000", minorCompactionInterval="0", majorCompactionInterval="0")
     with open_channel(bookie.admin, AdminAccess()) as channel:
         gc = GarbageCollectionStub(channel)  # type: ignore[no-untyped-call]  # generated

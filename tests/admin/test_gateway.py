@@ -1,4 +1,6 @@
-"""The door and the relay in front of gRPC, with a plain server behind them: every byte, both ends, names, limits."""
+"""The door and the relay in front of gRPC, with a plain server behind them: all bytes, both ends, peer names,
+limits.
+"""
 
 import contextlib
 import hashlib
@@ -22,7 +24,7 @@ Serve = Callable[[socket.socket], None]
 
 @contextlib.contextmanager
 def gateway(serve: Serve, *, wait_s: float = WAIT_S, connections: int = 100) -> Iterator[tuple[Gateway, int]]:
-    """One with its port, before a server that treats each connection so, on a thread of its own."""
+    """Run a gateway in front of a server that handles each connection with a function, on a thread of its own."""
     one = Gateway("admin", Limits(connections, connections, WAIT_S), wait_s=wait_s)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(one.private.path)
@@ -57,13 +59,13 @@ def gateway(serve: Serve, *, wait_s: float = WAIT_S, connections: int = 100) -> 
 
 
 def echo(sock: socket.socket) -> None:
-    """Everything, to the end."""
+    """Send everything back, to the end."""
     while part := sock.recv(1 << 20):
         sock.sendall(part)
 
 
 def test_every_byte_goes_both_ways() -> None:
-    """64 MiB to a server that sends them back; the end of one way leaves the other."""
+    """64 MiB are sent to a server that sends them back; the end of one direction leaves the other open."""
     sent, came = hashlib.sha256(), hashlib.sha256()
     with gateway(echo) as (_, port), socket.create_connection(("127.0.0.1", port), WAIT_S) as sock:
 
@@ -83,7 +85,7 @@ def test_every_byte_goes_both_ways() -> None:
 
 
 def test_who_half_closes_is_answered() -> None:
-    """The server learns of the end before it says a word."""
+    """The server learns of the end before it responds."""
 
     def answer_at_the_end(sock: socket.socket) -> None:
         size = 0
@@ -99,7 +101,7 @@ def test_who_half_closes_is_answered() -> None:
 
 
 def test_a_close_of_the_server_frees_the_place() -> None:
-    """What it said last arrives, and the visitor need not close for its place to be another one's."""
+    """Its last bytes arrive, and its place is free for another connection even if the client does not close."""
     with gateway(lambda sock: sock.sendall(b"bye"), connections=1) as (one, port), contextlib.ExitStack() as stack:
         for _ in range(3):
             sock = stack.enter_context(socket.create_connection(("127.0.0.1", port), WAIT_S))
@@ -110,7 +112,7 @@ def test_a_close_of_the_server_frees_the_place() -> None:
 
 
 def test_who_takes_nothing_is_turned_away() -> None:
-    """And the relay holds no more of it than the sockets and one piece."""
+    """Meanwhile the relay holds only what the sockets hold and one block."""
     held = threading.Semaphore(0)
 
     def talk(sock: socket.socket) -> None:
@@ -130,7 +132,7 @@ def test_who_takes_nothing_is_turned_away() -> None:
 
 
 def test_the_server_sees_the_true_peer() -> None:
-    """By the name that the connection to it carries, as gRPC writes it."""
+    """It sees the name of the connection, in gRPC's notation."""
     names: list[str] = []
 
     def note(sock: socket.socket) -> None:
@@ -146,7 +148,7 @@ def test_the_server_sees_the_true_peer() -> None:
 
 
 def test_nobody_else_reaches_the_private_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its directory is ours alone, then gone; what is left can be connected to through our descriptor only."""
+    """Its directory is ours alone, and then removed; afterwards only our descriptor leads to it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     private = PrivateSocket()
     (directory,) = tmp_path.iterdir()
@@ -165,7 +167,7 @@ def test_nobody_else_reaches_the_private_socket(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_gateway_that_was_never_started() -> None:
-    """Gives back what it took, whatever it came to."""
+    """It releases everything it has, in whatever state it is."""
     Gateway("admin", Limits(1, 1, WAIT_S), wait_s=WAIT_S).stop()
     one = Gateway("admin", Limits(1, 1, WAIT_S), wait_s=WAIT_S)
     one.listen("127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Who gets through to the admin port, and how many at a time: tokens, TLS, certificates, limits, deadlines."""
+"""Access to the admin port, and its limits: tokens, TLS, certificates, concurrency, deadlines."""
 
 import contextlib
 import http.client
@@ -39,7 +39,7 @@ Bookies = Callable[..., list[BookieProcess]]
 
 
 class Guarded:
-    """A bookie whose admin port has TLS, wants certificates, and knows two tokens."""
+    """A bookie whose admin port has TLS, requests certificates, and has two tokens."""
 
     def __init__(self, directory: Path) -> None:
         self.ca = Authority(directory / "ca")
@@ -62,7 +62,7 @@ class Guarded:
         self.bookie = BookieProcess(directory / "bookie", f"lmdb://{directory}/metadata", settings).start()
 
     def access(self, name: str, token: str = "", *, ca: Authority | None = None) -> AdminAccess:
-        """Of somebody with a certificate of this name, and perhaps a token."""
+        """Return the access of a client with a certificate of this name, and optionally a token."""
         party = (ca or self.ca).issue(name, hosts=[name])
         file = self.tokens.with_name(f"mine-{len(token)}")
         file.write_text(token)
@@ -70,7 +70,7 @@ class Guarded:
         return AdminAccess(True, trusted, str(party.certificate), str(party.key), str(file) if token else None)
 
     def code(self, access: AdminAccess, call: str, request: Any) -> str:
-        """What one call comes to."""
+        """Return the status code of one call."""
         channel = open_channel(self.bookie.admin, access)
         try:
             getattr(BookieStub(channel), call)(request, timeout=CALL_S)  # type: ignore[no-untyped-call]  # generated
@@ -83,14 +83,14 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """See there."""
+    """A `Guarded` bookie."""
     one = Guarded(tmp_path_factory.mktemp("guarded"))
     yield one
     assert one.bookie.stop() == 0
 
 
 def test_who_may_do_what(guarded: Guarded) -> None:
-    """S1, S3: by certificate, by token, by neither; a stranger's certificate and clear text get no word out of it."""
+    """S1, S3: with a certificate, a token or neither; an unknown certificate and clear text get no response."""
     ask, order = ("GetLogLevels", pb.GetLogLevelsRequest()), ("SetReadOnly", pb.SetReadOnlyRequest())
     cells = [
         (guarded.access("ops.example"), "OK", "OK"),
@@ -116,7 +116,9 @@ def test_who_may_do_what(guarded: Guarded) -> None:
 
 
 def test_the_http_port_speaks_tls(guarded: Guarded) -> None:
-    """S3: the same certificates and tokens; no word in clear; a certificate put there meanwhile is shown next."""
+    """S3: it uses the same certificates and tokens, and no clear text; a certificate that is replaced is used for the
+    next connection.
+    """
     host, _, port = guarded.bookie.planes["http"].rpartition(":")
 
     def ask(name: str = "", token: str = "") -> tuple[int, int]:
@@ -147,8 +149,8 @@ def test_the_http_port_speaks_tls(guarded: Guarded) -> None:
 
 
 def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -> None:
-    """A second bookie keeps its metadata in the guarded one by grpcs; who has no role there is told so at once, and a
-    reader sees which ledgers there are, but no password.
+    """A second bookie keeps its metadata in the guarded one over grpcs. A client without a role is refused at once,
+    and a reader sees which ledgers exist, but no password.
     """
     party = guarded.ca.issue("ops.example")
     files = f"ca={guarded.ca.certificate}&certificate={party.certificate}&key={party.key}"
@@ -171,12 +173,12 @@ def test_metadata_of_another_bookie_by_tls(guarded: Guarded, bookies: Bookies) -
     web = guarded.ca.issue("web.example")
     files = f"ca={guarded.ca.certificate}&certificate={web.certificate}&key={web.key}"
     reader = open_driver(f"grpcs://{guarded.bookie.admin}?{files}")
-    reader.start()  # without a session, which is the role operate's
+    reader.start()  # without a session, which needs the role operate
     assert [*reader.ledgers.ranges()] == [[LEDGER]]
     with pytest.raises(SecurityError, match="may not open a session"):
         reader.registrations.register("web", b"", read_only=False)
     with pytest.raises(SecurityError, match="has the role read, but this needs operate"):
-        reader.ledgers.read(LEDGER)  # its password would be told
+        reader.ledgers.read(LEDGER)  # it would reveal its password
     reader.stop()
     nobody = guarded.ca.issue("nobody.example")
     files = f"ca={guarded.ca.certificate}&certificate={nobody.certificate}&key={nobody.key}"
@@ -213,7 +215,9 @@ def test_uris_that_cannot_be_used(query: str, says: str) -> None:
     ],
 )
 def test_a_start_that_is_refused(new_bookies: Bookies, settings: dict[str, str], says: str) -> None:
-    """S1, S3: no admin port that is open to everybody, or not what was asked for; exit code 1 and one line."""
+    """S1, S3: an admin port that is open to everybody, or differs from what is configured, is refused; exit code 1 and
+    one line.
+    """
     (bookie,) = new_bookies(1, **settings)
     assert bookie.run() == 1
     assert says in bookie.log_text()
@@ -221,7 +225,7 @@ def test_a_start_that_is_refused(new_bookies: Bookies, settings: dict[str, str],
 
 
 class Slow:
-    """A bookie whose metrics come when `release` is set; and how often they were asked for."""
+    """A bookie whose metrics are only returned once `release` is set; it counts the requests."""
 
     def __init__(self) -> None:
         self.release = threading.Event()
@@ -229,7 +233,7 @@ class Slow:
         self.entered = threading.Semaphore(0)
 
     def metrics(self) -> list[Any]:
-        """Late."""
+        """Wait, then return metrics."""
         self.asked += 1
         self.entered.release()
         self.release.wait(CALL_S)
@@ -238,7 +242,7 @@ class Slow:
 
 @pytest.fixture
 def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
-    """Two threads for calls and one for a stream; two calls may wait."""
+    """A plane with two threads for calls and one for a stream, where two calls may wait."""
     control, known = Slow(), Share(calls=2, waiting_max=2, streams_max=1)
     pool, strangers = known.pool, Share(calls=1, waiting_max=1, streams_max=1)
     keeper = CallInterceptor(Access(AccessSettings(insecure_allowed=True)), known, strangers)
@@ -259,10 +263,12 @@ def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
 
 @pytest.mark.thorough
 def test_too_many_at_a_time(slow: tuple[Slow, WorkPool, Any]) -> None:
-    """Excess is answered RESOURCE_EXHAUSTED at once, in words; what waits is served, unless nobody waits for it."""
+    """Excess calls are refused with RESOURCE_EXHAUSTED and a text at once; waiting calls are served, unless their
+    callers gave up.
+    """
     control, pool, stub = slow
     ask = metrics_pb.GetMetricsRequest()
-    watched = stub.Watch(metrics_pb.WatchMetricsRequest(interval_ms=INTERVAL_MS_MAX), timeout=CALL_S)  # asks once
+    watched = stub.Watch(metrics_pb.WatchMetricsRequest(interval_ms=INTERVAL_MS_MAX), timeout=CALL_S)  # requests once
     running = [stub.GetText.future(ask, timeout=CALL_S) for _ in range(2)]
     for _ in range(3):
         assert control.entered.acquire(timeout=CALL_S)
@@ -277,22 +283,20 @@ def test_too_many_at_a_time(slow: tuple[Slow, WorkPool, Any]) -> None:
     with pytest.raises(grpc.RpcError) as late:
         hurried.result()
     assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    for _ in range(
-        200
-    ):  # the server's own clock of that call began when it arrived: it turns until that has run out, too
+    for _ in range(200):  # the server's clock for that call started when it arrived: wait until that has expired, too
         with contextlib.suppress(grpc.RpcError):
             stub.GetText(ask, timeout=CALL_S)
     watched.cancel()
     control.release.set()
     assert [one.result().text for one in (*running, waiting)] == [""] * 3
-    assert control.asked == 4  # nobody waited for the hurried one any more
+    assert control.asked == 4  # the caller of the short one had given up
 
     def watch() -> Any:
         return next(one := stub.Watch(metrics_pb.WatchMetricsRequest(interval_ms=100), timeout=CALL_S)) and one
 
     first = None
     while first is None:
-        with contextlib.suppress(grpc.RpcError):  # until the thread of the stream before has noticed its end
+        with contextlib.suppress(grpc.RpcError):  # until the thread of the previous stream has noticed its end
             first = watch()
     with pytest.raises(grpc.RpcError, match="all 1 streams"):
         watch()

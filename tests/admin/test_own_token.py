@@ -1,4 +1,6 @@
-"""The token that a bookie makes for its own user: found by itself, by nobody else, and never sent to somebody else."""
+"""The token that a bookie creates for its own user: found automatically, by no other user, and never sent to another
+process.
+"""
 
 import os
 import signal
@@ -26,12 +28,12 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebod
 
 
 def find(target: str) -> str | None:
-    """As a program that has just begun."""
+    """Find a token as a newly started program does."""
     return Guide(target).path()
 
 
 def other(program: str, *words: str) -> "subprocess.Popen[str]":
-    """A Python program that goes on as another user of this machine, once it is loaded."""
+    """Start a Python program that continues as another user of this machine once it is loaded."""
     given = f"""
 import os, sys
 from pathlib import Path
@@ -53,7 +55,9 @@ os.setresuid({OTHER}, {OTHER}, {OTHER})
 
 @pytest.mark.thorough
 def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """At the first start, mode 600; a restart keeps it; who uses the store and the admin port names nothing."""
+    """It is created at the first start with mode 600 and kept over restarts; clients of the store and the admin port
+    need no configuration.
+    """
     (bookie,) = bookies(1)
     file = bookie.ledgers / NAME
     token = read_token(str(file))
@@ -70,18 +74,18 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     assert read_token(str(file)) == token
     assert bookie.stop() == 0
     assert token not in bookie.log_text()
-    assert find(bookie.admin) is None  # what lies on the disk of one that has ended is nobody's port
-    assert guide.path() is None  # also for who knew it before
+    assert find(bookie.admin) is None  # the file of a stopped bookie belongs to no port
+    assert guide.path() is None  # also for a program that knew it before
     bookie.start()
     assert guide.path() == str(file)
     bookie.signal(signal.SIGKILL)
-    os.waitid(os.P_PID, bookie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has taken note yet
+    os.waitid(os.P_PID, bookie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, which nobody has noticed yet
     assert guide.path() is None
 
 
 @as_root
 def test_other_users_of_the_machine_get_no_metadata(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Another user reads and changes no ledger, over gRPC as over HTTP; what is measured, and probes, stay open."""
+    """Another user reads and changes no ledger, over gRPC or HTTP; metrics and probes stay open."""
     (bookie,) = bookies(1, httpServerEnabled="true", httpServerPort="0")
     program = """
 admin, http = sys.argv[1:]
@@ -109,8 +113,8 @@ for method, path in (("GET", "/api/v1/ledger/list"), ("DELETE", "/api/v1/ledger/
 
 @as_root
 def test_a_planted_answer_gets_no_token(tmp_path: Path) -> None:
-    """Another user who is first at the name of a port, and tells a file of ours, is given nothing: neither by us, for
-    whose file that is not, nor by a third user, who is not that one.
+    """Another user who takes the name of a port first, and answers with the path of our file, gets no token: neither
+    from us, because the file is not theirs, nor from a third user.
     """
     port = free_port()
     ours = make(tmp_path)
@@ -129,7 +133,7 @@ post.stop()
         with _being(OTHER - 1):
             assert find(f"127.0.0.1:{port}") is None
         taken = Signpost("127.0.0.1", port, ours)
-        taken.start()  # says so in the log, and goes on
+        taken.start()  # logs it and continues
         taken.stop()
         theirs.stdin.close()
     with _post(port, ours):
@@ -139,7 +143,9 @@ post.stop()
 
 
 def test_only_a_file_of_the_right_mode_counts(tmp_path: Path) -> None:
-    """One that others may read, a link, and one that is gone are not shown; `make` replaces what is not ours alone."""
+    """A file that others can read, a link and a missing file are not used; `make` replaces a file that is not ours
+    alone.
+    """
     port, file = free_port(), make(tmp_path)
     with _post(port, file):
         assert find(f"127.0.0.1:{port}") == str(file)
@@ -157,7 +163,7 @@ def test_only_a_file_of_the_right_mode_counts(tmp_path: Path) -> None:
 
 
 def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Each port has its own; the token of one opens no other."""
+    """Each port has its own token; the token of one does not open another."""
     one, two = bookies(2)
     found = [find(bookie.admin) for bookie in (one, two)]
     assert found == [str(bookie.ledgers / NAME) for bookie in (one, two)]
@@ -166,7 +172,7 @@ def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProces
 
 
 def test_where_the_network_is_closed_nothing_is_wanted(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """`adminInsecureAllowed=true` without tokens lets in whoever comes, as it says."""
+    """`adminInsecureAllowed=true` without tokens lets everyone in, as documented."""
     (bookie,) = bookies(1, adminInsecureAllowed="true")
     (bookie.ledgers / NAME).unlink()
     driver = open_driver(f"grpc://{bookie.admin}")
@@ -187,7 +193,7 @@ def _post(port: int, file: Path) -> Iterator[None]:
 
 @contextmanager
 def _being(user: int) -> Iterator[None]:
-    """As somebody else, in this thread's files and sockets."""
+    """Act as another user for files and sockets, in this thread."""
     os.seteuid(user)
     try:
         yield

@@ -1,4 +1,6 @@
-"""The admin port: it serves the embedded store, never shares its port, and stays closed with nothing to serve."""
+"""The admin port: it serves the embedded store, never shares its port, and stays closed if there is nothing to
+serve.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 
 def control(metadata: object, *, port: int = 0, garbage: object = None, own_token: Path | None = None) -> Any:
-    """What the plane asks of a bookie; everybody may do everything, unless it has a token of its own."""
+    """What the plane needs of a bookie; everyone may do everything, unless it has a token of its own."""
     return SimpleNamespace(
         metadata=metadata,
         admin_host="127.0.0.1",
@@ -38,7 +40,7 @@ def control(metadata: object, *, port: int = 0, garbage: object = None, own_toke
 
 
 def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
-    """Another process reads what this one wrote; a stop is idempotent and frees the port."""
+    """Another process reads what this one wrote; stopping is idempotent and releases the port."""
     owner = open_driver(f"lmdb://{tmp_path}/store")
     owner.start()
     instance = owner.cluster.initialize()
@@ -58,22 +60,22 @@ def test_it_serves_the_store_until_it_stops(tmp_path: Path) -> None:
 
 
 def test_a_watcher_of_its_health_holds_up_no_stop() -> None:
-    """Who watches is told that it stops serving, and then that it is over."""
+    """A watcher is told that the bookie stops serving, and then the stream ends."""
     plane = AdminPlane(control(None))
     host, port = plane.start()
     with grpc.insecure_channel(f"{host}:{port}") as channel:
         watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
         assert next(watched).status == health_pb2.HealthCheckResponse.SERVING
         plane.stop(0.0)
-        with contextlib.suppress(grpc.RpcError):  # the stop may come before the word of it
+        with contextlib.suppress(grpc.RpcError):  # the stop may arrive before that message
             assert next(watched).status == health_pb2.HealthCheckResponse.NOT_SERVING
             next(watched)
 
 
 @contextlib.contextmanager
 def guarded(tmp_path: Path) -> Iterator[tuple[grpc.Channel, grpc.Channel, Callable[[], None]]]:
-    """A plane with a token and a metadata store: connections without it and with it, and a check that who finds the
-    token has the store.
+    """A plane with a token and a metadata store, connections without and with the token, and a check of the store with
+    it.
     """
     owner = open_driver(f"lmdb://{tmp_path}/store")
     owner.start()
@@ -96,24 +98,24 @@ def guarded(tmp_path: Path) -> Iterator[tuple[grpc.Channel, grpc.Channel, Callab
 
 
 class Health:
-    """Asks what anybody may ask."""
+    """A client of the health service, which needs no credentials."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.stub = health_pb2_grpc.HealthStub(channel)
 
     def check(self) -> None:
-        """Once."""
+        """Check once."""
         assert self.stub.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
 
     def watch(self) -> Any:
-        """A stream that has begun."""
+        """Open a stream."""
         stream = self.stub.Watch(health_pb2.HealthCheckRequest())
         assert next(stream).status == health_pb2.HealthCheckResponse.SERVING
         return stream
 
 
 def test_streams_of_strangers_leave_room(tmp_path: Path) -> None:
-    """One more than they may have is refused, in words; operators, calls and the metadata store do not notice."""
+    """A stream beyond their limit is refused; operators, calls and the metadata store are not affected."""
     with guarded(tmp_path) as (stranger, known, check_store):
         watched = [Health(stranger).watch() for _ in range(STRANGERS_STREAMS_MAX)]
         with pytest.raises(grpc.RpcError, match=f"all {STRANGERS_STREAMS_MAX} streams") as refused:
@@ -127,7 +129,7 @@ def test_streams_of_strangers_leave_room(tmp_path: Path) -> None:
 
 
 def test_streams_of_operators_leave_room(tmp_path: Path) -> None:
-    """As many as there may be: one more is refused; strangers, calls and the metadata store do not notice."""
+    """A stream beyond the limit is refused; unknown callers, calls and the metadata store are not affected."""
     with guarded(tmp_path) as (stranger, known, check_store):
         watched = [Health(known).watch() for _ in range(STREAMS_MAX)]
         with pytest.raises(grpc.RpcError, match=f"all {STREAMS_MAX} streams"):
@@ -140,7 +142,7 @@ def test_streams_of_operators_leave_room(tmp_path: Path) -> None:
 
 
 def test_calls_of_strangers_leave_room(tmp_path: Path) -> None:
-    """Thousands that wait are refused or answered; meanwhile each call of who is known is answered, none refused."""
+    """Thousands of waiting calls are refused or served; meanwhile every call of a known caller is served."""
     with guarded(tmp_path) as (stranger, known, check_store):
         stub = metrics_service_pb2_grpc.MetricsStub(stranger)  # type: ignore[no-untyped-call]  # generated
         asked = [stub.GetText.future(GetMetricsRequest()) for _ in range(4 * STRANGERS_WAITING_MAX)]
@@ -152,7 +154,7 @@ def test_calls_of_strangers_leave_room(tmp_path: Path) -> None:
 
 
 def test_a_port_is_never_shared() -> None:
-    """gRPC would let two processes share a port, each answering some calls; the second plane is refused by name."""
+    """gRPC would let two processes share a port, each serving some calls; the second plane is refused by name."""
     first = AdminPlane(control(None))
     _, port = first.start()
     second = AdminPlane(control(None, port=port))
@@ -163,5 +165,5 @@ def test_a_port_is_never_shared() -> None:
 
 
 def test_the_server_finds_it() -> None:
-    """By its entry point, under the group that the server looks into."""
+    """The server finds it by its entry point in the group `bookie.planes`."""
     assert dict(discover())["admin"] is open_plane

@@ -1,4 +1,4 @@
-"""The table of what each call needs: whole, as documented, and as real ports have it."""
+"""The table of the role that each call needs: it is complete, matches the documentation, and real ports enforce it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,13 +39,13 @@ TOKENS = {role: f"{role.word}-{'x' * 20}" for role in Role}
 
 
 def services() -> Iterator[Any]:
-    """Descriptors of all that the port serves."""
+    """Return the descriptors of all services of the port."""
     for file in FILES:
         yield from file.DESCRIPTOR.services_by_name.values()
 
 
 def test_each_method_and_each_route_stands_in_the_table() -> None:
-    """One that is forgotten needs the highest role; and so that none is, every service and route is compared."""
+    """A call that is missing from the table needs the highest role; this test makes sure that none is missing."""
     assert set(METHODS) == {f"{one.full_name}/{method.name}" for one in services() for method in one.methods}
     assert set(ROUTES) == {(method, path) for path, answers in ENDPOINTS.items() for method in answers}
     assert needed_by_method("/bookie.admin.v1.Bookie/Another").role is Role.ADMIN
@@ -53,7 +53,7 @@ def test_each_method_and_each_route_stands_in_the_table() -> None:
 
 
 def test_the_page_has_the_same_table() -> None:
-    """docs/admin.md, row by row: role, and what the stricter one is for."""
+    """docs/admin.md has the same rows: the role, and when a higher one is needed."""
 
     def cells(need: Need) -> tuple[str, str]:
         more = f"`{need.more.word}`: {need.where}" if need.more is not None else ""
@@ -67,7 +67,7 @@ def test_the_page_has_the_same_table() -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
-    """A bookie that knows a token of each role."""
+    """A bookie with a token of each role."""
     directory = tmp_path_factory.mktemp("roles")
     file = directory / "tokens"
     file.write_text("".join(f"{role.word}:{role.word}:{token}\n" for role, token in TOKENS.items()))
@@ -79,7 +79,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]
 
 
 def code(bookie: BookieProcess, method: str, request: Any, role: Role | None) -> str:
-    """What a call comes to, its first answer where it is a stream."""
+    """Return the status code of a call, or of the first response of a stream."""
     metadata = [("authorization", f"Bearer {TOKENS[role]}")] if role else []
     call = _method(method)
     with grpc.insecure_channel(bookie.admin) as channel:
@@ -109,7 +109,7 @@ PASSED = {"OK", "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"}
 
 @pytest.mark.parametrize("method", UNARY)
 def test_grpc_wants_the_role_of_the_table(guarded: BookieProcess, method: str) -> None:
-    """Without a token, one role below, and with the very role."""
+    """Calls without a token, with the next lower role, and with the required role."""
     request, needed = _class(_method(method).input_type)(), METHODS[method].role
     nobody = code(guarded, method, request, None)
     if needed is None:
@@ -122,7 +122,9 @@ def test_grpc_wants_the_role_of_the_table(guarded: BookieProcess, method: str) -
 
 
 def test_some_requests_need_more(guarded: BookieProcess) -> None:
-    """A ledger's stored value is for who may write it; cookies, the cluster's key, mass deletions are the admin's."""
+    """The stored value of a ledger needs the right to write; cookies, the cluster's key and mass deletions need the
+    role admin.
+    """
     pb, store = metadata_service_pb2, "bookie.metadata.v1.MetadataStore"
     force = garbage_service_pb2.ForceGarbageRequest(mass_deletion=True)
     for method, request, needed in (
@@ -136,12 +138,12 @@ def test_some_requests_need_more(guarded: BookieProcess) -> None:
         assert code(guarded, method, request, needed) in PASSED | {"ABORTED"}, method
     audited = [line for line in guarded.log_text().splitlines() if "MetadataStore/Delete" in line]
     assert len(audited) == 4
-    assert "key: 14 characters" in audited[0]  # refused: not a word of it
+    assert "key: 14 characters" in audited[0]  # refused: no part of the value is returned
 
 
 @pytest.mark.parametrize("route", sorted(ROUTES), ids=" ".join)
 def test_http_wants_the_role_of_the_table(guarded: BookieProcess, route: tuple[str, str]) -> None:
-    """The same over HTTP. What changes something is asked for with a request that comes to nothing."""
+    """The same over HTTP. Changes are tested with requests that have no effect."""
     address, needed = guarded.planes["http"], ROUTES[route].role
     harmless = {"readOnly": False, "enabled": "x"}
     if needed is None:
@@ -154,7 +156,7 @@ def test_http_wants_the_role_of_the_table(guarded: BookieProcess, route: tuple[s
 
 
 def test_http_requests_that_need_more(guarded: BookieProcess) -> None:
-    """Custom metadata are values of ledgers; a cookie is the admin's, also where the body is none of JSON."""
+    """Custom metadata are values of ledgers; deleting a cookie needs the role admin, also if the body is not JSON."""
     address = guarded.planes["http"]
     reader, data = (Port(address, TOKENS[role]) for role in (Role.READ, Role.READ_DATA))
     assert reader.get("/api/v1/ledger/list").status == 200
@@ -169,7 +171,7 @@ def test_http_requests_that_need_more(guarded: BookieProcess) -> None:
 
 
 def test_a_client_of_the_store_needs_what_it_does(guarded: BookieProcess, tmp_path: Path) -> None:
-    """With `operate` a program registers, writes and deletes ledgers; with `read` it looks, without a session."""
+    """With `operate` a program registers, writes and deletes ledgers; with `read` it reads, without a session."""
 
     def driver(role: Role) -> Any:
         file = tmp_path / role.word
@@ -191,7 +193,7 @@ def test_a_client_of_the_store_needs_what_it_does(guarded: BookieProcess, tmp_pa
 
 @pytest.mark.thorough
 def test_sessions_have_limits(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """In all and of one address: more are refused in words that name the key; a session that ends makes room."""
+    """There are limits in total and per address, whose error names the key; a session that ends frees its place."""
     for key in ("metadataSessionsMax", "metadataSessionsPerPeerMax"):
         (bookie,) = bookies(1, **{key: "2"})
         held = [open_driver(f"grpc://{bookie.admin}") for _ in range(3)]

@@ -1,4 +1,6 @@
-"""The services of the admin port on a real bookie: what they tell is so, orders happen and are audited."""
+"""The services of the admin port on a real bookie: what they report is true, and requests take effect and are
+audited.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +37,7 @@ Bookies = Callable[..., list[BookieProcess]]
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
-    """One that keeps its own metadata; each test leaves it as it was."""
+    """A bookie with an embedded metadata store; each test restores its state."""
     directory = tmp_path_factory.mktemp("bookie")
     one = BookieProcess(directory, f"lmdb://{directory}/metadata", {"advertisedAddress": "127.0.0.1"}).start()
     yield one
@@ -44,14 +46,14 @@ def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
 
 @pytest.fixture(scope="module")
 def channel(bookie: BookieProcess) -> Iterator[Any]:
-    """To its admin port."""
+    """A channel to its admin port."""
     with open_channel(bookie.admin, AdminAccess()) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def driver(bookie: BookieProcess) -> Iterator[MetadataDriver]:
-    """Its metadata store."""
+    """A driver of its metadata store."""
     one = open_driver(f"grpc://{bookie.admin}")
     one.start()
     yield one
@@ -59,12 +61,12 @@ def driver(bookie: BookieProcess) -> Iterator[MetadataDriver]:
 
 
 def stub_of(kind: Any, channel: Any) -> Any:
-    """A generated stub."""
+    """Return a generated stub."""
     return kind(channel)
 
 
 def write_ledger(bookie: BookieProcess, driver: MetadataDriver, entries: int) -> int:
-    """A ledger on this bookie alone; its id."""
+    """Write a ledger on this bookie alone; return its id."""
     ledger = driver.ledgers.new_id()
     metadata = LedgerMetadata(
         ensemble_size=1,
@@ -82,7 +84,7 @@ def write_ledger(bookie: BookieProcess, driver: MetadataDriver, entries: int) ->
 
 
 def test_a_bookie_tells_of_itself(bookie: BookieProcess, channel: Any, driver: MetadataDriver) -> None:
-    """Identity, state, disks and configuration; the read-only switch and what a watcher sees of it; the audit."""
+    """Identity, state, disks and configuration; the read-only switch as a watcher sees it; the audit log."""
     stub = stub_of(BookieStub, channel)
     info = stub.GetInfo(pb.GetInfoRequest(), timeout=CALL_S)
     assert (info.bookie_id, info.instance_id) == (bookie.id, driver.cluster.instance_id())
@@ -110,7 +112,7 @@ def test_a_bookie_tells_of_itself(bookie: BookieProcess, channel: Any, driver: M
 
 
 def test_log_levels(bookie: BookieProcess, channel: Any) -> None:
-    """Set and taken back while it runs; a name that nothing logs as, and a level that is none, are refused."""
+    """A level is set and reset at run time; an unknown logger and an unknown level are refused."""
     stub = stub_of(BookieStub, channel)
     levels = stub.SetLogLevel(pb.SetLogLevelRequest(level="error"), timeout=CALL_S).levels
     assert levels[""] == "error"
@@ -132,7 +134,7 @@ def test_log_levels(bookie: BookieProcess, channel: Any) -> None:
 
 
 def test_entries_where_they_are(bookie: BookieProcess, channel: Any, driver: MetadataDriver) -> None:
-    """A ledger's entries are read with their digests checked; after a flush they are located in a log."""
+    """A ledger's entries are read and verified; after a flush they are located in an entry log."""
     ledger = write_ledger(bookie, driver, 10)
     stub, running = stub_of(StoredStub, channel), stub_of(BookieStub, channel)
     known = stub.GetLedger(stored_pb.GetLedgerRequest(ledger=ledger), timeout=CALL_S)
@@ -164,7 +166,7 @@ def test_entries_where_they_are(bookie: BookieProcess, channel: Any, driver: Met
 
 
 def test_an_entry_that_is_not_what_it_should_be(bookie: BookieProcess, channel: Any, driver: MetadataDriver) -> None:
-    """A wrong digest is told by entry, and the rest is read all the same."""
+    """An entry with an invalid digest is reported, and the others are read."""
     ledger = write_ledger(bookie, driver, 1)
     with ChannelV3.connect(*bookie.address) as data:
         other = Digest(DIGEST.type, DIGEST.master_key, Digest.of(DigestType.CRC32, PASSWORD).digester)  # type: ignore[arg-type]
@@ -175,7 +177,7 @@ def test_an_entry_that_is_not_what_it_should_be(bookie: BookieProcess, channel: 
 
 
 def test_write_close(bookie: BookieProcess, channel: Any, driver: MetadataDriver) -> None:
-    """Each ledger is answered for; one that does not exist is a problem of its own."""
+    """There is a result for each ledger; one that does not exist has a problem of its own."""
     ledger = write_ledger(bookie, driver, 1)
     request = pb.WriteCloseLedgersRequest(ledgers=[ledger, 4711])
     reply = stub_of(BookieStub, channel).WriteClose(request, timeout=CALL_S)
@@ -205,14 +207,14 @@ def test_write_close(bookie: BookieProcess, channel: Any, driver: MetadataDriver
     ],
 )
 def test_bad_questions(channel: Any, call: Callable[[Any], Any], code: str, says: str) -> None:
-    """One line that says what is wrong, with the status that fits."""
+    """One line says what is wrong, with a fitting status."""
     with pytest.raises(grpc.RpcError, match=says) as refused:
         call(stub_of(StoredStub, channel))
     assert refused.value.code() is grpc.StatusCode[code]
 
 
 def test_metrics_as_text_and_samples(channel: Any) -> None:
-    """The same families either way, filtered by name, and once more at each interval."""
+    """The same families as text and as samples, filtered by name, and again at each interval."""
     stub = stub_of(MetricsStub, channel)
     text = stub.GetText(metrics_pb.GetMetricsRequest(names=["bookie_journal_*"]), timeout=CALL_S).text
     samples = stub.GetSamples(metrics_pb.GetMetricsRequest(names=["bookie_journal_*"]), timeout=CALL_S)
@@ -230,7 +232,7 @@ def test_metrics_as_text_and_samples(channel: Any) -> None:
 
 
 def test_garbage_collection_is_followed(channel: Any) -> None:
-    """A watcher sees what is ordered."""
+    """A watcher sees the effect of requests."""
     stub = stub_of(GarbageCollectionStub, channel)
     watched = stub.Watch(gc_pb.WatchGarbageRequest(), timeout=CALL_S)
     assert not next(watched).major_suspended
@@ -242,7 +244,7 @@ def test_garbage_collection_is_followed(channel: Any) -> None:
 
 
 def test_health_and_reflection(channel: Any) -> None:
-    """What tools expect of a gRPC server; each of our methods is judged by a role of its own."""
+    """What tools expect of a gRPC server; each of our methods requires a role."""
     health = stub_of(health_pb2_grpc.HealthStub, channel)
     for name in ("", "bookie.admin.v1.Bookie"):
         answer = health.Check(health_pb2.HealthCheckRequest(service=name), timeout=CALL_S)

@@ -1,4 +1,4 @@
-"""Three bookies for all tests of bookie.spark that need some, and what is planted in them."""
+"""Three bookies for all tests of bookie.spark that need them, and prepared ledgers in them."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from tests.fixtures.bookies import BookieProcess, metadata_of, three_bookies_in
 
 @pytest.fixture(scope="session")
 def three_bookies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[BookieProcess]]:
-    """Running for the whole session."""
+    """Three bookies that run for the entire session."""
     with three_bookies_in(tmp_path_factory.mktemp("three")) as bookies:
         yield bookies
 
 
 @pytest.fixture(scope="session")
 def three_uri(three_bookies: list[BookieProcess]) -> str:
-    """Their metadata service."""
+    """Their metadata service URI."""
     return metadata_of(three_bookies)

@@ -1,4 +1,4 @@
-"""A ledger whose replicas are written one by one, so that each can be made to lack an entry, or to hold a bad one."""
+"""A ledger whose replicas are written one by one, so that each can lack an entry or have a bad one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ PAYLOAD = b"0123456789"
 
 @dataclass(frozen=True)
 class Planted:
-    """What is wrong, by bookie of the ensemble."""
+    """The defects by bookie of the ensemble."""
 
     missing: Sequence[tuple[int, int]] = ()
     flipped: Sequence[tuple[int, int]] = ()
@@ -35,7 +35,9 @@ def plant(
     payload: bytes = PAYLOAD,
     application: str = "planted",
 ) -> list[str]:
-    """A closed ledger of `entries` entries on all of these bookies; their ids, in the order of the ensemble."""
+    """Write a closed ledger of `entries` entries on all of these bookies; return their ids, in the order of the
+    ensemble.
+    """
     ids = [bookie.id for bookie in bookies]
     count = len(bookies)
     driver = open_driver(uri)

@@ -1,4 +1,4 @@
-"""The command itself: every job is there and explains itself, and help loads nothing heavy."""
+"""The command itself: every job exists and explains itself, and help loads nothing heavy."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from bookie.spark.jobs import JOBS
 
 
 def test_every_job_is_there_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """The list of jobs names no module that is missing; each can be tried dry and tells a summary."""
+    """Every job of the list has a module; each has a dry run and a summary."""
     assert run(["--help"]) == 0
     listed = capsys.readouterr().out
     for name in JOBS:
@@ -23,7 +23,7 @@ def test_every_job_is_there_and_explains_itself(capsys: pytest.CaptureFixture[st
 
 
 def test_a_range_that_nobody_can_list_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before a cluster is asked for anything."""
+    """This happens before a cluster is contacted."""
     ids = "0-999999999999"
     assert run(["export", "-u", "grpc://127.0.0.1:1", "--ledgers", ids, "--to", "nowhere"]) == 1
     assert (
@@ -32,7 +32,7 @@ def test_a_range_that_nobody_can_list_is_refused(capsys: pytest.CaptureFixture[s
 
 
 def test_secrets_of_the_client_are_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a job notes to go on from holds no password of a cluster, and the next call may have another one."""
+    """The state of a job contains no password of a cluster, and the next call may use another one."""
     (tmp_path / "logs").mkdir()
     for secret in ("xyzzy-1", "xyzzy-2"):
         words = ["logscan", str(tmp_path / "logs"), "--client", f"passwd={secret}", "--password", secret]
@@ -44,7 +44,7 @@ def test_secrets_of_the_client_are_not_kept(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """Neither Spark nor what it needs, for the list of jobs or for one job."""
+    """Neither the list of jobs nor the help of a job loads Spark or its dependencies."""
     calls = "".join(f"run([{name!r}, '--help']);" for name in JOBS)
     code = f"import sys; from bookie.spark.bkpipe import run; run(['--help']);{calls} print('LOADED', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

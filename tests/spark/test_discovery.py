@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_format_has_its_module() -> None:
-    """The modules that Spark looks for and the table of formats are the same; the wheel has them all."""
+    """The modules that Spark looks for match the table of formats, and the wheel contains them all."""
     discovery = pytest.importorskip("bookie.spark.discovery", exc_type=ImportError)
     found = {path.stem for path in (ROOT / "bookie/spark/discovered").glob("*.py")}
     assert found == {discovery.module_of(name).rpartition(".")[2] for name in discovery.FORMATS}
@@ -22,7 +22,7 @@ def test_each_format_has_its_module() -> None:
 
 
 def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
-    """What Spark imports in every session, for whatever format, is light: no room, no client, no Arrow of ours."""
+    """What Spark imports in every session, for any format, is light: no compiled module, no client, no Arrow."""
     pytest.importorskip("pyspark", exc_type=ImportError)
     program = """
         import sys, pyspark.sql.datasource
@@ -48,7 +48,7 @@ def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
 
 
 def test_a_package_that_cannot_be_loaded_hides_no_other_data_source(tmp_path: Path) -> None:
-    """Spark's own search finds what else there is, and our modules say why they bring nothing."""
+    """Spark's own search finds the other formats, and our modules warn why they provide nothing."""
     pytest.importorskip("pyspark", exc_type=ImportError)
     (tmp_path / "pyspark_other.py").write_text(
         "from pyspark.sql.datasource import DataSource\n\nclass DefaultSource(DataSource):\n"
@@ -76,11 +76,11 @@ def test_a_package_that_cannot_be_loaded_hides_no_other_data_source(tmp_path: Pa
 
 @pytest.mark.interop
 def test_a_format_that_cannot_be_loaded_says_so_when_it_is_used(spark: Any) -> None:
-    """Its error is one line with the cause, and not what Spark's search for formats runs into."""
+    """Its error is one line with the cause."""
     from bookie.spark import discovery
 
     class DefaultSource(discovery.Deferred):
-        """Of a format whose module does not load."""
+        """A format whose module cannot be imported."""
 
         format_name = "bookkeeper-nowhere"
 

@@ -1,4 +1,4 @@
-"""The examples of Spark run as they stand, each in a cluster that it starts itself; the session they take stays."""
+"""The Spark examples run as they are, each in a cluster that it starts itself; the session that they use remains."""
 
 import runpy
 import sys
@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 
 
 def call(monkeypatch: pytest.MonkeyPatch, spark: Any, name: str, *words: str) -> None:
-    """As from the command line."""
+    """Call an example as from the command line."""
     monkeypatch.setattr(sys, "argv", [name, *words])
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
@@ -41,7 +41,7 @@ def test_the_words_of_a_live_log(
 def test_a_night(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Audited, exported, read back; report, manifest and states lie in the directory of the day."""
+    """Audited, exported and read back; report, manifest and states are in the directory of the day."""
     with pytest.raises(SystemExit) as end:
         call(monkeypatch, spark, "nightly_export.py", str(tmp_path))
     assert end.value.code == 0

@@ -1,4 +1,4 @@
-"""What every job of `bkpipe` has: options, units that are done once, a summary, an exit code."""
+"""What all jobs of `bkpipe` share: options, units that are done once, a summary, an exit code."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def group() -> None:
 @with_spark
 @with_job
 def count(job: Job, cluster: Cluster, spark: Sessions, fail_at: str) -> int:
-    """Units with letters for names."""
+    """A job whose units are letters."""
     with job.open(uri=cluster.uri) as state:
         if job.dry_run:
             return job.end(({"unit": one, "done": one in state.done} for one in "abc"), called="units")
@@ -42,7 +42,9 @@ def count(job: Job, cluster: Cluster, spark: Sessions, fail_at: str) -> int:
 
 
 def test_a_job_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Dry runs change nothing; what was done before an error is not done again; the summary is the same in the file."""
+    """A dry run changes nothing; units finished before an error are not repeated; the summary is the same in the
+    file.
+    """
     words = ["count", "-u", "grpc://x", "--client", "a=b=c", "--state", str(tmp_path / "s"), "-o", "json"]
     words += ["--summary", str(tmp_path / "summary.json"), "--master", "local[1]"]
     assert lazy.run(group, "bkpipe", [*words, "--dry-run"]) == 0
@@ -68,13 +70,15 @@ def test_a_job_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_an_error_is_one_line(words: list[str], code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """It names the option and the value."""
+    """It has the option and the value."""
     assert lazy.run(group, "bkpipe", words) == code
     assert says in capsys.readouterr().err
 
 
 def test_progress_is_for_terminals(tmp_path: Path) -> None:
-    """A bar on standard error that ends at all units, with those of an earlier call; without a terminal, nothing."""
+    """There is a bar on standard error up to all units, including those of an earlier call; without a terminal there
+    is none.
+    """
     program = "import sys; from bookie.terminal import lazy; from tests.spark.test_job import group; "
     program += "sys.exit(lazy.run(group, 'bkpipe', sys.argv[1:]))"
     words = [sys.executable, "-c", program, "count", "-u", "grpc://x", "--state", str(tmp_path / "s"), "-o", "json"]
@@ -89,7 +93,7 @@ def test_progress_is_for_terminals(tmp_path: Path) -> None:
         while piece := os.read(ours, 4096):
             drawn += piece
     except OSError:
-        pass  # how a terminal says that nobody is left
+        pass  # how a pseudoterminal reports that the other end is closed
     finally:
         os.close(ours)
     out, _ = child.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""Where a stream stands and how its batches are cut, without Spark: ranges, limits, offsets, filters."""
+"""The position of a stream and the limits of its batches, without Spark: ranges, limits, offsets, filters."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,9 @@ RANGES = st.lists(
 
 @given(RANGES, st.integers(1, 100_000), st.integers(1, 20))
 def test_packed_ranges_are_the_ranges(ranges: list[Range], bytes_max: int, count_min: int) -> None:
-    """In the same order, nothing twice, within the size; as many groups as were asked for where there are entries."""
+    """They are in the same order, without duplicates, within the size, and in as many groups as requested if there are
+    enough entries.
+    """
     groups = pack(ranges, bytes_max, count_min)
     entries = [(one.ledger, entry) for one in ranges for entry in range(one.first, one.end)]
     assert [(one.ledger, entry) for group in groups for one in group for entry in range(one.first, one.end)] == entries
@@ -42,7 +44,7 @@ def test_packed_ranges_are_the_ranges(ranges: list[Range], bytes_max: int, count
 
 @given(st.data())
 def test_a_stream_reads_each_entry_once(data: st.DataObject) -> None:
-    """Ledgers grow, close and are added in any order while batches are cut: together they are all entries, once."""
+    """Ledgers grow, close and are added in any order between batches: together the batches have all entries, once."""
     order: list[int] = []
     ends: dict[int, LedgerEnd] = {}
     read: list[tuple[int, int]] = []
@@ -71,7 +73,7 @@ def test_a_stream_reads_each_entry_once(data: st.DataObject) -> None:
 
 
 def test_finished_ledgers_leave_the_offset() -> None:
-    """It stays small: after one more batch a finished ledger is only part of `done`."""
+    """It stays small: one batch later, a finished ledger is only part of `done`."""
     order = list(range(100))
     ends = {one: LedgerEnd(one, 5, 50, closed=True) for one in order}
     first = advance(Offset(), order, ends)
@@ -83,13 +85,13 @@ def test_finished_ledgers_leave_the_offset() -> None:
 
 
 def test_an_offset_of_something_else_is_refused() -> None:
-    """A checkpoint of another source."""
+    """The checkpoint of another source is refused."""
     with pytest.raises(ConfigurationError, match="use another checkpointLocation"):
         Offset.parse({"topic": 5})
 
 
 class Filter:
-    """As Spark's, which are dataclasses named for what they compare."""
+    """A filter like Spark's, which are dataclasses named for their comparison."""
 
     def __init__(self, column: str, value: object) -> None:
         self.attribute = (column,)
@@ -124,7 +126,7 @@ FILTERS = st.lists(
 def test_filters_are_applied_exactly_or_given_back(
     filters: list[tuple[str, tuple[str, int]]], ranges: list[Range]
 ) -> None:
-    """What was taken leaves exactly the ids that it would leave in Spark."""
+    """Accepted filters leave exactly the ids that they would leave in Spark."""
     made = [KINDS[kind](column, value) for column, (kind, value) in filters]
     bounds, left = Bounds().with_filters(made)
     taken = [one for one in made if one not in left]
@@ -142,7 +144,7 @@ def test_filters_are_applied_exactly_or_given_back(
 
 
 def test_ranges_split_evenly() -> None:
-    """Pieces of a ledger follow each other and differ by an entry at most."""
+    """The pieces of a ledger are consecutive and differ by at most one entry."""
     (pieces,) = zip(*pack([Range(1, 10, 1010, 1_000_000)], 1_000_000, 7), strict=True)
     assert {piece.count for piece in pieces} <= {142, 143}
     assert all(a.end == b.first for a, b in pairwise(pieces))

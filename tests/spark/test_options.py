@@ -1,4 +1,4 @@
-"""Options: any case, typed, and one line that names option, value and remedy."""
+"""Options: case-insensitive, typed, and one line with option, value and remedy."""
 
 import contextlib
 import pickle
@@ -15,7 +15,7 @@ URI = {"metadataserviceuri": "zk+hierarchical://127.0.0.1:2181/ledgers"}
 
 
 def options(**given: str) -> Options:
-    """As Spark hands them over."""
+    """Return options in lower case, as Spark passes them."""
     return Options("bookkeeper", {**URI, **{name.lower(): value for name, value in given.items()}})
 
 
@@ -49,7 +49,7 @@ def test_names_have_no_case_and_values_have_types() -> None:
     ],
 )
 def test_a_wrong_value_is_one_line_with_the_remedy(read: object, message: str) -> None:
-    """Whatever kind it should have been."""
+    """This holds for each kind of value."""
     assert callable(read)
     with pytest.raises(ConfigurationError) as error:
         read(Options("bookkeeper", {"a": "7 mice"}))
@@ -58,7 +58,9 @@ def test_a_wrong_value_is_one_line_with_the_remedy(read: object, message: str) -
 
 
 def test_ids_are_counted_before_they_are_listed() -> None:
-    """Each once, ascending; too many are one line with option, value and limit, and take no memory."""
+    """Ids are unique and ascending; too many are refused in one line with option, value and limit, and take no
+    memory.
+    """
     assert options(ledgers="7, 1-3,2").ids("ledgers", 4) == (1, 2, 3, 7)
     assert options().ids("ledgers", 4) == ()
     for text in ("0-4", "0-999999999999"):
@@ -67,7 +69,7 @@ def test_ids_are_counted_before_they_are_listed() -> None:
 
 
 def test_settings_of_the_client_are_passed_on() -> None:
-    """`bookkeeper.*` in lower case becomes the client's setting as it is spelled, checked as the client would."""
+    """`bookkeeper.*` in lower case becomes the client's setting with its spelling, validated by the client."""
     cluster = options(**{"bookkeeper.batchReadEnabled": "false", "bookkeeper.readentrytimeoutsec": "7"}).cluster()
     assert dict(cluster.settings) == {"batchReadEnabled": "false", "readEntryTimeoutSec": "7"}
     assert pickle.loads(pickle.dumps(cluster)) == cluster  # noqa: S301  # our own
@@ -98,7 +100,7 @@ READS: tuple[Callable[[Options], object], ...] = (
 
 @given(st.text())
 def test_any_text_is_a_value_or_that_error(text: str) -> None:
-    """No value ends in another error."""
+    """No value causes another error."""
     for read in READS:
         with contextlib.suppress(ConfigurationError):
             read(Options("x", {"a": text}))

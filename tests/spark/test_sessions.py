@@ -1,10 +1,10 @@
-"""What is told of a query that failed."""
+"""What is reported about a failed query."""
 
 from bookie.spark.sessions import cause_of
 
 
 def test_the_cause_is_ours_where_there_is_one() -> None:
-    """One line out of a stack of Python's and Java's; else the first that Spark tells."""
+    """One line out of Python's and Java's stack traces: our error if there is one, else Spark's first line."""
     text = """Job aborted due to stage failure:
 Traceback (most recent call last):
   File "import.py", line 1, in write

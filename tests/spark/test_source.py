@@ -1,4 +1,4 @@
-"""Format `bookkeeper`, reading, in a real Spark session against real bookies."""
+"""Format `bookkeeper`, reading, in a real Spark session from real bookies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ PASSWORD = b"secret"
 
 @pytest.fixture(scope="module")
 def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Two bookies on an embedded store."""
+    """Two bookies with an embedded store."""
     with LocalCluster(2, directory=tmp_path_factory.mktemp("cluster")) as cluster:
         made = World(spark, cluster.uri)
         with made.client:
@@ -30,7 +30,9 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
 
 @pytest.mark.quick
 def test_every_column_of_every_entry(world: World) -> None:
-    """BR12. As the writer wrote them: ids, payloads of several sizes, the ledger's length so far, the LAC, metadata."""
+    """BR12. Ids, payloads of several sizes, the ledger's length so far, the LAC and metadata are those of the
+    writer.
+    """
     custom = {"application": b"spark", "topic": b"a"}
     ledger = world.ledger(50, custom_metadata=custom)
     frame = world.read(ledgers=str(ledger), includeMetadata="true")
@@ -64,7 +66,9 @@ def test_every_column_of_every_entry(world: World) -> None:
 
 
 def test_ledgers_are_split_and_packed(world: World) -> None:
-    """A large one becomes several partitions, small ones share one, striped ones and empty ones are read as others."""
+    """A large ledger becomes several partitions, small ones share one, and striped and empty ones are read like
+    others.
+    """
     large = world.ledger(300, size=500)
     small = [world.ledger(3), world.ledger(0), world.ledger(7, ensemble=2, digest_type="CRC32")]
     frame = world.read(ledgers=f"{large}, {small[0]}-{small[-1]}", maxPartitionBytes="64k", readBatchEntries="50")
@@ -77,7 +81,7 @@ def test_ledgers_are_split_and_packed(world: World) -> None:
 
 
 def test_offsets_and_filters_cut_what_is_read(world: World) -> None:
-    """Starting and ending offsets by ledger; filters on ids are applied exactly where they are handed down."""
+    """Starting and ending offsets by ledger; filters on ids are applied exactly if they are pushed down."""
     one, two = world.ledger(10), world.ledger(10)
     both = {"ledgers": f"{one},{two}"}
     got = world.ids(
@@ -94,7 +98,9 @@ def test_offsets_and_filters_cut_what_is_read(world: World) -> None:
 
 
 def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: World) -> None:
-    """OP6, BR5. Its writer goes on; beyond the LAC only with readMode=unconfirmed; fenced only when told twice."""
+    """OP6, BR5. Its writer continues; entries after the LAC are only read with readMode=unconfirmed; it is fenced only
+    with both options.
+    """
     with world.client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
         for entry in range(5):
             ledger.append(payload(ledger.id, entry, 10))
@@ -110,7 +116,7 @@ def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: World) -> Non
 
 
 def test_a_filter_on_custom_metadata_finds_ledgers(world: World) -> None:
-    """All pairs must match, and keys be absent that shall be; nothing else is read."""
+    """All pairs must match, and negated keys must be absent; nothing else is read."""
     kind = {"application": b"filtered"}
     one = world.ledger(2, custom_metadata={**kind, "topic": b"x"})
     two = world.ledger(2, custom_metadata={**kind, "topic": b"y"})
@@ -123,7 +129,7 @@ def test_a_filter_on_custom_metadata_finds_ledgers(world: World) -> None:
 
 
 def test_a_log_is_read_in_its_order(world: World) -> None:
-    """The log's order, not that of the ids; a log that is not there is named."""
+    """The order is that of the log, not of the ids; a log that does not exist is named."""
     ledgers = [world.ledger(2) for _ in range(3)]
     order = [ledgers[2], ledgers[0], ledgers[1]]
     world.client.logs.create("ordered", order)
@@ -153,12 +159,12 @@ def test_a_log_is_read_in_its_order(world: World) -> None:
     ],
 )
 def test_a_wrong_option_is_one_line(world: World, options: dict[str, str], message: str) -> None:
-    """Spark's error ends with what is wrong and what would be right."""
+    """Spark's error ends with what is wrong and the remedy."""
     assert message in world.refused(**options)
 
 
 def test_passwords(world: World) -> None:
-    """The right one reads; none and a wrong one are told apart from a ledger that is not there; a MAC is verified."""
+    """The right password reads; none and a wrong one are distinguished from a missing ledger; a MAC is verified."""
     ledger = world.ledger(3, password=PASSWORD, digest_type="HMAC")
     assert len(world.ids(ledgers=str(ledger), password=PASSWORD.decode())) == 3
     assert len(world.ids(ledgers=str(ledger), verifyDigest="false")) == 3
@@ -182,7 +188,7 @@ def test_a_deleted_ledger(world: World) -> None:
 
 
 def test_entries_that_no_bookie_has(world: World) -> None:
-    """BR7. An error that names the entry; with failOnDataLoss=false the others of the ledger are read, in order."""
+    """BR7. An error names the entry; with failOnDataLoss=false the other entries of the ledger are read, in order."""
     ledger = world.ledger(20)
     driver = open_driver(world.uri)
     driver.start()

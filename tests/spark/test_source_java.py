@@ -1,4 +1,4 @@
-"""Spark reads what Apache BookKeeper's client wrote to its bookie, found through ZooKeeper."""
+"""Spark reads what Apache BookKeeper's client wrote to its bookie, through ZooKeeper."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ COUNT, SIZE = 300, 200
 
 
 def read_ids(spark: Any, uri: str, ledger: int, **options: str) -> list[tuple[int, bytes]]:
-    """Entry ids and payloads."""
+    """Read entry ids and payloads."""
     given = {"metadataServiceUri": uri, "ledgers": str(ledger), "password": "secret", **options}
     frame = spark.read.format("bookkeeper").options(**given).load()
     return [(row.entry_id, bytes(row.value)) for row in frame.select("entry_id", "value").collect()]
@@ -28,7 +28,9 @@ def read_ids(spark: Any, uri: str, ledger: int, **options: str) -> list[tuple[in
 def test_ledgers_of_the_java_client(
     spark: Any, java_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path: Path
 ) -> None:
-    """BR6, BR12. Over V3, where a Java bookie takes no batch reads, and over V2, where it does; open and closed."""
+    """BR6, BR12. Over V3, where a Java bookie has no batch reads, and over V2, where it has; open and closed
+    ledgers.
+    """
     uri = new_cluster(java_peer, zookeeper.address, tmp_path / "init")
     bookie = JavaBookie(java_peer, tmp_path / "java", free_port(), uri, SMALL)
     driver = Driver(java_peer, tmp_path / "driver.log", heap_mb=256, direct_mb=256)

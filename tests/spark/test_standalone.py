@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on loopback: a master and two workers, whose executors read a log and run jobs."""
+"""A standalone Spark cluster on loopback: a master and two workers, whose executors read a log and run jobs."""
 
 import json
 import os
@@ -26,12 +26,12 @@ pytest_plugins = ["bookie.local.fixtures"]
 ROOT = Path(__file__).resolve().parents[2]
 LIGHT = SETTINGS["spark.driver.extraJavaOptions"]
 PATIENCE_S = 900
-"""Five JVMs start, on machines that have other things to do."""
+"""Five JVMs start, possibly on a busy machine."""
 CONF = {
     **SETTINGS,
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": LIGHT,
-    # A query begins when both executors are there.
+    # A query starts when both executors are registered.
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
@@ -63,7 +63,7 @@ spark.stop()
 
 @contextmanager
 def process(log: Path, *words: str) -> Iterator[None]:
-    """One of Spark's daemons, until the block ends."""
+    """Run one of Spark's daemons until the block ends."""
     import pyspark
 
     command = [str(Path(pyspark.__file__).parent / "bin/spark-class"), *words]
@@ -94,7 +94,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def ran(directory: Path, *words: str) -> str:
-    """What a Python program of its own printed: this process has a session already."""
+    """Return the output of a Python program in a process of its own, because this process already has a session."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, *words],
@@ -110,7 +110,7 @@ def ran(directory: Path, *words: str) -> str:
 
 
 def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
-    """All entries of its ledgers, by Python workers of both executors."""
+    """All entries of its ledgers are read by Python workers of both executors."""
     world = World(spark, bookie_cluster.uri)
     with world.client as client:
         client.logs.create("far", [world.ledger(count) for count in (300, 30)])
@@ -119,7 +119,7 @@ def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_
 
 
 def test_jobs_run_there(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
-    """Every replica is audited, and all entries are exported, by tasks of that cluster."""
+    """Every replica is audited and all entries are exported by tasks of that cluster."""
     world = World(spark, bookie_cluster.uri)
     with world.client:
         ids = [world.ledger(count, ensemble=3, quorum=2) for count in (300, 30, 3)]

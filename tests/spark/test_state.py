@@ -1,4 +1,4 @@
-"""The state of a job: what was done is found again, what a crash cut short is not, and nothing is mixed up."""
+"""The state of a job: finished units are found again, incomplete lines are not, and nothing is mixed up."""
 
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from bookie.spark.state import State
 
 
 def test_what_is_done_is_found_again(tmp_path: Path) -> None:
-    """With its facts, in any later call with the same options; nothing of a line that was cut short."""
+    """Finished units and their results are found by any later call with the same options; an incomplete line is
+    ignored.
+    """
     directory = tmp_path / "state"
     with State(directory, "export", {"to": Path("/data")}) as state:
         state.note("7", entries=3)
@@ -25,7 +27,7 @@ def test_what_is_done_is_found_again(tmp_path: Path) -> None:
 
 
 def test_another_call_is_refused(tmp_path: Path) -> None:
-    """Other options, another job, or the same one twice at a time: an error that says so."""
+    """Other options, another job, and a concurrent call are refused with a clear error."""
     with State(tmp_path, "export", {"to": "a"}) as state:
         state.note("7")
         with pytest.raises(IllegalOperation, match="in use"), State(tmp_path, "export", {"to": "a"}):

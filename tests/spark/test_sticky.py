@@ -1,4 +1,4 @@
-"""A partition is read from one replica, which then reads ahead for it; told by the bookies' own access logs."""
+"""A partition is read from one replica, which then reads ahead for it, as the bookies' access logs show."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ PATIENT = {"bookkeeper.firstSpeculativeReadTimeout": "0", "bookkeeper.readEntryT
 
 @pytest.mark.parametrize("batched", ["true", "false"])
 def test_a_partition_has_one_bookie(spark: Any, new_bookies: Callable[..., list[BookieProcess]], batched: str) -> None:
-    """By batch reads and by single reads."""
+    """With batch reads and with single reads."""
     bookies = new_bookies(3)
     logs = [one.directory / "access.csv" for one in bookies]
     for bookie, log in zip(bookies, logs, strict=True):

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A bookie on an embedded store."""
+    """A bookie with an embedded store."""
     with LocalCluster(1, directory=tmp_path_factory.mktemp("cluster")) as cluster:
         made = World(spark, cluster.uri)
         with made.client:
@@ -29,7 +29,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
 
 
 class Query:
-    """A stream into a directory of Parquet files, started again and again on one checkpoint."""
+    """A stream into a directory of Parquet files, restarted again and again on one checkpoint."""
 
     def __init__(self, world: World, directory: Path, **options: str) -> None:
         self.world = world
@@ -38,25 +38,27 @@ class Query:
         self.options = {"metadataServiceUri": world.uri, "startingOffsets": "earliest", **options}
 
     def start(self, **trigger: Any) -> Any:
-        """With availableNow it ends when it has read what there was."""
+        """Start the query; with availableNow it ends when it has read what was available."""
         stream = self.world.spark.readStream.format("bookkeeper").options(**self.options).load()
         writer = stream.select("ledger_id", "entry_id", "value").writeStream.format("parquet")
         return writer.option("path", self.out).option("checkpointLocation", self.checkpoint).trigger(**trigger).start()
 
     def run(self) -> list[int]:
-        """To the end of what there is; the rows of each batch."""
+        """Run to the end of what is available; return the rows of each batch."""
         query = self.start(availableNow=True)
         query.awaitTermination()
         return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
 
     def rows(self) -> list[tuple[int, int]]:
-        """Everything written so far."""
+        """Return everything written so far."""
         frame = self.world.spark.read.schema("ledger_id bigint, entry_id bigint").parquet(self.out)
         return sorted((row.ledger_id, row.entry_id) for row in frame.collect())
 
 
 def test_a_log_is_read_once_across_restarts(world: World, tmp_path: Path) -> None:
-    """Within maxOffsetsPerTrigger; ledgers that the log gets later are read when they are there; nothing twice."""
+    """Within maxOffsetsPerTrigger; ledgers that are added to the log later are read once they are there; nothing
+    twice.
+    """
     ledgers = [world.ledger(25), world.ledger(15)]
     world.client.logs.create("streamed", ledgers)
     query = Query(world, tmp_path, log="streamed", maxOffsetsPerTrigger="16")
@@ -71,7 +73,9 @@ def test_a_log_is_read_once_across_restarts(world: World, tmp_path: Path) -> Non
 
 
 def test_an_open_ledger_is_followed(world: World, tmp_path: Path) -> None:
-    """While its writer adds and after it closed, and one that turns up meanwhile; each entry once."""
+    """It is read while its writer adds and after it was closed, as is a ledger that appears meanwhile; each entry
+    once.
+    """
     custom = {"application": b"tail"}
     with world.client.create_ledger(
         ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, custom_metadata=custom
@@ -98,7 +102,7 @@ def test_an_open_ledger_is_followed(world: World, tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_deleted_under_a_stream(world: World, tmp_path: Path) -> None:
-    """An error with the remedy; with failOnDataLoss=false it goes on with the others."""
+    """An error with the remedy; with failOnDataLoss=false it continues with the others."""
     gone = world.client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1).id
     left = world.ledger(10)
     query = Query(world, tmp_path, ledgers=f"{gone},{left}")
@@ -112,7 +116,7 @@ def test_a_ledger_that_is_deleted_under_a_stream(world: World, tmp_path: Path) -
 
 
 def test_options_that_are_not_for_streams(world: World, tmp_path: Path) -> None:
-    """Told with the reason."""
+    """They are refused with the reason."""
     ledger = world.ledger(1)
     wrong = {"openMode": "recovery", "allowFencing": "true"}
     with pytest.raises(Exception, match="option openMode=recovery of format bookkeeper: does not apply to streams"):
@@ -120,7 +124,7 @@ def test_options_that_are_not_for_streams(world: World, tmp_path: Path) -> None:
 
 
 def test_the_example(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints what its reader is told to expect; the session that it takes here stays."""
+    """It prints what its page promises; the session that it uses remains."""
     monkeypatch.setattr(sys, "argv", ["spark_read.py", world.uri])
     monkeypatch.setattr(type(world.spark), "stop", lambda _: None)
     runpy.run_path(str(ROOT / "docs/examples/spark_read.py"), run_name="__main__")

@@ -1,4 +1,4 @@
-"""What a batch of a stream may bring, and what it waits for: bytes through Spark, waits by the reader that it asks."""
+"""The limits of a stream's batch, and what it waits for: bytes through Spark, waits by calling the reader."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """A bookie on an embedded store."""
+    """A bookie with an embedded store."""
     with LocalCluster(1, directory=tmp_path_factory.mktemp("cluster")) as cluster:
         made = World(spark, cluster.uri)
         with made.client:
@@ -29,7 +29,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
 
 
 def batches(world: World, directory: Path, **options: str) -> list[int]:
-    """The rows of each batch, to the end of what there is."""
+    """Return the rows of each batch, to the end of what is available."""
     given = {"metadataServiceUri": world.uri, "startingOffsets": "earliest", **options}
     stream = world.spark.readStream.format("bookkeeper").options(**given).load()
     writer = stream.select("ledger_id", "entry_id").writeStream.format("noop")
@@ -39,7 +39,7 @@ def batches(world: World, directory: Path, **options: str) -> list[int]:
 
 
 def test_bytes_of_a_batch(world: World, tmp_path: Path) -> None:
-    """By the mean size of a ledger's entries, here 100; an entry that is larger than the limit comes alone."""
+    """The limit uses the mean size of a ledger's entries, here 100; an entry larger than the limit is a batch alone."""
     ledger = str(world.ledger(30, size=100))
     assert batches(world, tmp_path / "some", ledgers=ledger, maxBytesPerTrigger="1000") == [10, 10, 10]
     few = str(world.ledger(3, size=100))
@@ -48,8 +48,8 @@ def test_bytes_of_a_batch(world: World, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("delay", "comes"), [("1h", False), ("0s", True)])
 def test_entries_that_a_batch_waits_for(world: World, delay: str, comes: bool) -> None:
-    """After the first batch: too few are left alone until the delay is over; enough of them, in ledgers that are
-    closed and of which one is new, are a batch at once.
+    """After the first batch, too few entries wait until the delay is over; enough of them, in closed ledgers and a new
+    one, are a batch at once.
     """
     from bookie.spark.source.stream import StreamReader
 

@@ -1,4 +1,4 @@
-"""What is needed of Spark, Arrow and Java is told exactly, with the way to get it."""
+"""Missing or unsuitable versions of Spark, Arrow and Java are reported exactly, with the way to get them."""
 
 import importlib.metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ from bookie.spark import versions
     ],
 )
 def test_packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], message: str | None) -> None:
-    """Missing, too old, too new, and right."""
+    """Missing, too old, too new, and suitable."""
 
     def version(package: str) -> str:
         if package not in found:
@@ -38,7 +38,7 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], messag
 
 
 def java(directory: Path, told: str, *, whole: bool = True) -> Path:
-    """A program that says which Java it is, and knows all modules or not."""
+    """A program that reports a Java version, with or without all modules."""
     program = directory / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n[ $1 = -version ] || {'true' if whole else 'exit 1'}\necho '{told}' >&2\n")
@@ -47,7 +47,7 @@ def java(directory: Path, told: str, *, whole: bool = True) -> Path:
 
 
 def test_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """JAVA_HOME's before the one on PATH; too old, cut down and missing are told apart."""
+    """JAVA_HOME takes precedence over PATH; too old, incomplete and missing are distinguished."""
     new = java(tmp_path / "new", 'openjdk version "17.0.15" 2025-04-15')
     old = java(tmp_path / "old", 'java version "1.8.0_402"')
     monkeypatch.setenv("PATH", str(new.parent))

@@ -1,4 +1,4 @@
-"""bkadmin in this process: its exit code, and what it wrote."""
+"""Runs bkadmin in this process, and captures its exit code and output."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from admin.bkadmin.main import run
 
 @dataclass(frozen=True)
 class Done:
-    """One call."""
+    """The result of one call."""
 
     code: int
     out: str
@@ -20,7 +20,7 @@ class Done:
 
     @property
     def json(self) -> Any:
-        """What it wrote for programs."""
+        """The output, parsed as JSON."""
         return json.loads(self.out)
 
 
@@ -29,7 +29,7 @@ BkAdmin = Callable[..., Done]
 
 @pytest.fixture
 def bkadmin(capsys: pytest.CaptureFixture[str]) -> BkAdmin:
-    """Call it with words."""
+    """Return a function that runs bkadmin with the given arguments."""
 
     def call(*words: object) -> Done:
         capsys.readouterr()

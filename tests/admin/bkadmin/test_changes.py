@@ -1,4 +1,4 @@
-"""bkadmin changes what a cluster of real bookies knows: copies, other names, other metadata, nothing at all."""
+"""bkadmin changes clusters of real bookies: it copies ledgers, renames bookies, edits and deletes metadata."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ Clusters = Callable[..., LocalCluster]
 def test_what_a_stopped_bookie_holds_is_copied(
     new_bookie_cluster: Clusters, bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """`recover` needs no auditor, and can only list. What a ledger says about itself can be put back."""
+    """`recover` works without an auditor, and can only list. Dumped metadata can be restored."""
     cluster = new_bookie_cluster(3)
     monkeypatch.setenv("BOOKIE_METADATA_URI", cluster.uri)
     summed = bkadmin("clusterinfo", "-o", "json").json
@@ -31,11 +31,11 @@ def test_what_a_stopped_bookie_holds_is_copied(
     ensemble = bkadmin("ledgermetadata", ledger, "-o", "json").json["segments"][0]["bookies"]
     gone = next(one for one in cluster.bookies[1:] if one.id in ensemble)
     (other,) = {one.id for one in cluster} - set(ensemble)
-    assert bkadmin("recover", gone.id, "--yes").code == 1  # it takes writes
+    assert bkadmin("recover", gone.id, "--yes").code == 1  # it is writable
     listed = bkadmin("recover", gone.id, "-q", "-o", "json").json["ledgers"]
     assert [(row["ledger"], row["state"]) for row in listed] == [(ledger, "to copy")]
     assert gone.stop() == 0
-    assert bkadmin("recover", gone.id).code == 1  # nobody is there to be asked
+    assert bkadmin("recover", gone.id).code == 1  # nobody can answer the question
     would = bkadmin("decommissionbookie", gone.id, "--dry-run", "-o", "json").json
     assert would == {"ledgers": [{"ledger": ledger, "blocked": None}], "to_copy": 1, "blocked": 0}
     assert bkadmin("listunderreplicated", "--count").out.strip().endswith("0")
@@ -52,14 +52,14 @@ def test_what_a_stopped_bookie_holds_is_copied(
     assert bkadmin(*words, "--yes").json["changed"] == 1
     assert "elsewhere:3181" in bkadmin("ledgermetadata", ledger).out
     failed = bkadmin("recover", "elsewhere:3181", "--yes", "-o", "json")
-    assert failed.code == 0, failed.err  # the other replica has everything
+    assert failed.code == 0, failed.err  # the other replica is complete
     assert bkadmin("ledgermetadata", ledger, "-restorefromfile", file, "-update", "--yes").code == 0
     assert bkadmin("ledgermetadata", ledger, "-o", "json").json["segments"][0]["bookies"] == moved
     assert bkadmin("ledgermetadata", ledger, "-restorefromfile", file).code == 1  # it exists
 
 
 def test_logs_are_shown_and_go(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -> None:
-    """What a log holds and who wrote it; a writer is forgotten, a log deleted, only when asked for."""
+    """The ledgers and writers of a log are shown; a writer is forgotten and a log deleted only when confirmed."""
     uri = ("-u", new_bookie_cluster(1).uri, "-o", "json")
     assert bkadmin("logs", *uri).json == {"logs": []}
     with BookKeeper(uri[1]) as bk:
@@ -80,7 +80,7 @@ def test_logs_are_shown_and_go(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -
 
 
 def test_load_is_driven_and_told(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -> None:
-    """All three workloads, on ledgers of its own that go, or that stay and are read again."""
+    """All three workloads run, on ledgers that are deleted afterwards, or kept and read again."""
     uri = new_bookie_cluster(1).uri
     small = ("-d", "0.2", "-e", 1, "-w", 1, "-a", 1, "--entry-size", 100, "-u", uri, "-o", "json")
     first = bkadmin("bench", "-l", 2, "--keep", *small)
@@ -100,7 +100,7 @@ def test_load_is_driven_and_told(new_bookie_cluster: Clusters, bkadmin: BkAdmin)
 
 
 def test_latencies_are_counted_in_bounded_memory() -> None:
-    """Quantiles are within 3 % of the truth, and never above the largest."""
+    """Quantiles are within 3 % of the exact values, and never above the maximum."""
     found = Latencies()
     assert found.quantile_ms(0.5) is None
     for number in range(1, 1001):
@@ -113,7 +113,7 @@ def test_latencies_are_counted_in_bounded_memory() -> None:
 def test_a_cluster_and_its_bookies_are_wiped(
     new_bookie_cluster: Clusters, bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Only when nobody is registered, the right cluster is named, and somebody says yes."""
+    """This needs that no bookie is registered, that the right cluster is named, and a confirmation."""
     cluster = new_bookie_cluster(1, directory=tmp_path)
     bookie = cluster.bookies[0]
     old = bkadmin("whatisinstanceid", "-u", cluster.uri, "-o", "json").json["instance_id"]
@@ -140,14 +140,14 @@ def test_a_cluster_and_its_bookies_are_wiped(
     new = bkadmin("metaformat", "--yes", "-o", "json").json
     assert (new["old"], new["instance_id"] != old) == (old, True)
     assert bkadmin("initbookie").code == 0
-    assert bkadmin("initbookie").code == 1  # it is no new one any more
+    assert bkadmin("initbookie").code == 1  # it is no longer new
     assert bkadmin("nukeexistingcluster", "-i", new["instance_id"], "--yes").code == 0
     assert bkadmin("whatisinstanceid").code == 1
 
 
 @pytest.mark.parametrize("name", INSTEAD)
 def test_commands_of_other_storages_say_what_to_use(bkadmin: BkAdmin, name: str) -> None:
-    """One line, and the exit code of a wrong command line."""
+    """They print one line, with the exit code of an invalid command line."""
     done = bkadmin(name, "--help")
     assert (done.code, done.out) == (2, "")
     assert INSTEAD[name] in " ".join(done.err.split())

@@ -1,4 +1,4 @@
-"""bkadmin on a cluster of real bookies that keeps its metadata in one of them."""
+"""bkadmin on a cluster of real bookies, one of which holds the metadata store."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ Bookies = Callable[..., list[BookieProcess]]
 
 @pytest.fixture
 def pair(bookies: Bookies, monkeypatch: pytest.MonkeyPatch) -> list[BookieProcess]:
-    """Two bookies; bkadmin finds their cluster by the environment."""
+    """Two bookies, whose cluster bkadmin finds through the environment."""
     found = bookies(2, advertisedAddress="127.0.0.1")
     monkeypatch.setenv("BOOKIE_METADATA_URI", f"grpc://{found[0].admin}")
     return found
@@ -28,7 +28,7 @@ def pair(bookies: Bookies, monkeypatch: pytest.MonkeyPatch) -> list[BookieProces
 
 @pytest.fixture
 def driver(pair: list[BookieProcess]) -> Iterator[MetadataDriver]:
-    """The same cluster, to prepare it."""
+    """A metadata driver of the same cluster, to prepare it."""
     one = open_driver(f"grpc://{pair[0].admin}")
     one.start()
     yield one
@@ -36,7 +36,7 @@ def driver(pair: list[BookieProcess]) -> Iterator[MetadataDriver]:
 
 
 def ledger_on(driver: MetadataDriver, bookies: list[str]) -> int:
-    """A new ledger, open, on these bookies; its id."""
+    """Create an open ledger on these bookies; return its id."""
     ledger = driver.ledgers.new_id()
     quorum = len(bookies)
     metadata = LedgerMetadata(
@@ -52,7 +52,7 @@ def ledger_on(driver: MetadataDriver, bookies: list[str]) -> int:
 
 
 def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
-    """PL5: a bookie that does not answer is listed as failed, and the exit code says so."""
+    """PL5: a bookie that does not answer is listed as failed, and the exit code is 3."""
     listed = bkadmin("listbookies", "-o", "json")
     assert {row["bookie"]: row["state"] for row in listed.json["bookies"]} == dict.fromkeys(
         (one.id for one in pair), "writable"
@@ -80,7 +80,9 @@ def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) ->
 
 
 def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) -> None:
-    """What is generated is what the bookie has; a running one keeps it; one is made, replaced and removed."""
+    """The generated cookie equals the bookie's. The cookie of a running bookie stays; others are created, replaced and
+    deleted.
+    """
     instance = bkadmin("whatisinstanceid", "-o", "json").json["instance_id"]
     text = bkadmin("cookie_get", pair[0].id).out
     assert instance in text
@@ -103,7 +105,7 @@ def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) ->
 
 
 def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
-    """Listed whole and by bookie, described, told to be closed, deleted only when that is meant."""
+    """Ledgers are listed, also by bookie, described, announced as closed, and deleted only when confirmed."""
     here, both = ledger_on(driver, [pair[0].id]), ledger_on(driver, [one.id for one in pair])
     assert [row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"]] == [here, both]
     on_second = bkadmin("listledgers", "--meta", "--bookie", pair[1].id, "-o", "json").json["ledgers"]
@@ -116,7 +118,7 @@ def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkA
     told = bkadmin("write-close", both, "-o", "json")
     assert {row["state"] for row in told.json["bookies"]} == {"told"}
     assert bkadmin("deleteledger", here, "--dry-run").code == 0
-    assert bkadmin("deleteledger", here).code == 1  # nobody is there to be asked
+    assert bkadmin("deleteledger", here).code == 1  # nobody can answer the question
     assert driver.ledgers.read(here).version >= 0
     assert bkadmin("deleteledger", here, "--yes").code == 0
     missing = bkadmin("ledgermetadata", here)
@@ -124,7 +126,7 @@ def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkA
 
 
 def test_entries_are_written_and_read(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
-    """As a client does, over both bookies; what is read is what was written, and the ledger stays only when wanted."""
+    """simpletest writes and reads over both bookies as a client does, and keeps the ledger only on request."""
     tested = bkadmin("simpletest", "-e", 2, "-n", 300, "--keep", "-o", "json")
     assert tested.code == 0, tested.err
     assert (tested.json["entries"], tested.json["last_entry"]) == (300, 299)
@@ -140,7 +142,9 @@ def test_entries_are_written_and_read(pair: list[BookieProcess], bkadmin: BkAdmi
 
 
 def test_reading_that_ends_early(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
-    """What came before a bookie was missed is shown and marked as a part, exit code 3; nothing at all is an error."""
+    """If a bookie fails in between, the entries read so far are shown and marked as partial, with exit code 3; if
+    nothing can be read, it is an error.
+    """
     tested = bkadmin("simpletest", "-e", 2, "-w", 1, "-a", 1, "-n", 10, "--keep", "-o", "json")
     ledger = tested.json["ledger"]
     here = driver.ledgers.read(ledger).value.segments[0].bookies.index(pair[0].id)
@@ -155,15 +159,15 @@ def test_reading_that_ends_early(pair: list[BookieProcess], driver: MetadataDriv
 
 @pytest.mark.thorough
 def test_a_test_that_fails_leaves_no_ledger(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
-    """Its ledger goes again, whatever ended the test."""
+    """The ledger of a test is deleted, whatever ended the test."""
     failed = bkadmin("simpletest", "-e", 2, "-n", 2, "--entry-size", 6 << 20)
     assert (failed.code, failed.out) == (1, "")
     assert bkadmin("listledgers", "-o", "json").json["ledgers"] == []
 
 
 def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
-    """A bookie that nobody knows is no success without a word; the cookie of a running one stays; all ledgers of a list
-    are known before a bookie is told of one.
+    """An unknown bookie id is not silently accepted; the cookie of a running bookie stays; the metadata of all ledgers
+    of a list is read before any bookie is told.
     """
     for words in (
         ("recover", "b:1", "--yes"),
@@ -186,14 +190,16 @@ def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bka
 def test_a_bookie_is_taken_out(
     pair: list[BookieProcess], bookies: Bookies, driver: MetadataDriver, bkadmin: BkAdmin
 ) -> None:
-    """OP1: what it held is copied; what nobody else has is told with its reason, and then its cookie stays."""
+    """OP1: its ledgers are copied; a ledger with no other replica is listed with the reason, and then the cookie
+    stays.
+    """
     leaving = pair[1]
     shared = bkadmin("simpletest", "-e", 2, "-n", 20, "--keep", "-o", "json").json["ledger"]
     alone = ledger_on(driver, [leaving.id])
     stored = driver.ledgers.read(alone)
     closed = replace(stored.value, state=LedgerState.CLOSED, last_entry=3, length=4)
     driver.ledgers.write(alone, closed, stored.version)
-    assert bkadmin("decommissionbookie", leaving.id, "--yes").code == 1  # it runs
+    assert bkadmin("decommissionbookie", leaving.id, "--yes").code == 1  # it is running
     (other,) = bookies(
         1, advertisedAddress="127.0.0.1", metadataServiceUri=f"grpc://{pair[0].admin}", autoRecoveryDaemonEnabled="true"
     )
@@ -210,7 +216,7 @@ def test_a_bookie_is_taken_out(
 
 
 def test_replication(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
-    """Marks are listed by bookie; the switch and the delay are those that replicators look at."""
+    """Marks are listed by bookie; the switch and the delay are those that replication workers use."""
     driver.replication.mark(7, ["b:1"], 1000)
     driver.replication.mark(9, ["c:1"], 2000)
     every = bkadmin("listunderreplicated", "-o", "json").json

@@ -13,7 +13,7 @@ LEDGER, ENTRIES = 5, 40
 
 @pytest.fixture
 def stopped(bookies: Callable[..., list[BookieProcess]], monkeypatch: pytest.MonkeyPatch) -> BookieProcess:
-    """One with a ledger of some entries, all of them checkpointed; bkadmin finds it by the environment."""
+    """A stopped bookie with a ledger of some entries, all checkpointed, which bkadmin finds through the environment."""
     (bookie,) = bookies(1)
     digest = Digest.of()
     with Channel.connect(*bookie.address) as channel:
@@ -26,7 +26,7 @@ def stopped(bookies: Callable[..., list[BookieProcess]], monkeypatch: pytest.Mon
 
 
 def test_entries_from_index_log_and_journal(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
-    """All three tell of the same entries; the mark lies in a journal that is there."""
+    """Index, entry log and journal show the same entries; the last mark is in an existing journal file."""
     known = bkadmin("ledger", LEDGER, "-o", "json").json
     assert [row["entry"] for row in known["entries"]] == list(range(ENTRIES))
     assert (known["count"], known["fenced"]) == (ENTRIES, True)
@@ -51,7 +51,9 @@ def test_entries_from_index_log_and_journal(stopped: BookieProcess, bkadmin: BkA
 
 
 def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
-    """A sound bookie gives 0; without its index 3, and rebuilding that from the logs mends it; a bad log is named."""
+    """The exit code is 0 for an intact bookie and 3 without its index, which is rebuilt from the logs; a damaged log
+    is named.
+    """
     assert bkadmin("localconsistencycheck").code == 0
     (index,) = stopped.ledgers.glob("current/locations.lmdb/data.mdb")
     with index.open("r+b") as file:
@@ -59,10 +61,10 @@ def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: B
     broken = bkadmin("localconsistencycheck", "-o", "json")
     assert (broken.code, broken.json["not_sound"]) == (3, 1)
     refused = bkadmin("rebuild-db-ledger-locations-index")
-    assert (refused.code, refused.out) == (1, "")  # nobody is there to be asked
+    assert (refused.code, refused.out) == (1, "")  # nobody can answer the question
     would = bkadmin("rebuild-db-ledger-locations-index", "--dry-run")
     assert (would.code, would.out) == (0, f"would rebuild the index of {stopped.ledgers}\n")
-    assert bkadmin("rebuild-db-ledger-locations-index", "--yes").code == 1  # nothing can be carried over
+    assert bkadmin("rebuild-db-ledger-locations-index", "--yes").code == 1  # nothing can be taken over
     built = bkadmin("rebuild-db-ledgers-index", "--journals-only", "--yes", "-o", "json")
     assert built.code == 0, built.err
     assert [(row["entries"], row["without_key"]) for row in built.json["indexes"]] == [(ENTRIES, [])]
@@ -77,13 +79,13 @@ def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: B
     bad = bkadmin("localconsistencycheck", "-o", "json")
     (wrong,) = [
         row for row in bad.json["files"] if not row["sound"]
-    ]  # an open log may be torn, but not where it points
+    ]  # an open log may end in a torn record, but the index must not point there
     assert (bad.code, wrong["path"]) == (3, str(index.parent))
     assert f"ledger {LEDGER}" in wrong["problem"]
 
 
 def test_an_index_that_lacks_a_log_is_one_in_part(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
-    """A log that cannot be read stops a rebuild; gone on without by wish, it is named and the exit code is 3."""
+    """An unreadable log stops a rebuild; with --skip-unreadable it is listed, and the exit code is 3."""
     (log,) = [path for path in stopped.ledgers.glob("current/*.log") if path.stat().st_size > 2048]
     with log.open("r+b") as file:
         file.write(b"\xff" * 1024)

@@ -1,4 +1,6 @@
-"""The command itself: it loads what is called and nothing else, and every error is a line and an exit code."""
+"""The command bkadmin itself: it imports only the command that is called, and every error is one line and an exit
+code.
+"""
 
 import contextlib
 import signal
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 
 def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
-    """The list of commands names no module that is missing."""
+    """Every command of the catalogue has a module and a help page."""
     listed = bkadmin("--help").out
     for name in COMMANDS:
         helped = bkadmin(name, "--help")
@@ -30,7 +32,7 @@ def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
 
 
 def test_upstreams_names(bkadmin: BkAdmin) -> None:
-    """However they are written; what has no use here says what to do instead."""
+    """Apache BookKeeper's names work in any case; commands that do not apply say what to use instead."""
     assert bkadmin("updateBookieInLedger", "--help").code == 0
     assert "bkadmin COMMAND --help" in bkadmin("help").err
 
@@ -46,12 +48,12 @@ FILES_ALONE = {
     "rebuild-db-ledger-locations-index",
     "standalone",
 }
-"""They ask nobody for anything."""
+"""The commands that contact no server."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_options_that_all_commands_have(name: str) -> None:
-    """Output for programs; a limit for what is waited for; what asks first can tell instead what it would do."""
+    """All have output for programs, a timeout if they wait for servers, and a dry run if they ask for confirmation."""
     command = bkadmin_group.get_command(click.Context(bkadmin_group), name)
     assert command is not None
     options = {option for one in command.params for option in one.opts}
@@ -61,7 +63,7 @@ def test_options_that_all_commands_have(name: str) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    """The first help page is read often, and needs neither numpy nor gRPC."""
+    """The first help page loads neither numpy nor gRPC."""
     code = "import sys; from admin.bkadmin.main import run; run(['--help']); print('LOADED', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.partition("LOADED")[2].split())
@@ -86,12 +88,12 @@ def test_help_loads_nothing_heavy() -> None:
         (["status", "--timeout", "nan"], 2, "nan is not a number of seconds"),
         (["status", "--timeout", "inf"], 2, "range"),
         (["listbookies", "-u", "grpc://127.0.0.1"], 1, "names no port: append"),
-        (["listbookies", "-u", "lmdb:///nowhere/metadata"], 1, "no metadata store is there"),
+        (["listbookies", "-u", "lmdb:///nowhere/metadata"], 1, "no metadata store in this directory"),
         (["status", "--token-file", "/proc/self/exe"], 1, "has characters that a request cannot carry"),
     ],
 )
 def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, says: str) -> None:
-    """It names the value, and nothing is written for programs."""
+    """It names the value, and nothing is printed to standard output."""
     done = bkadmin(*words)
     assert (done.code, done.out) == (code, "")
     assert says in done.err
@@ -103,7 +105,9 @@ def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, say
 
 @pytest.mark.parametrize("uri", ["zk+hierarchical://127.0.0.1:1/ledgers", "grpcs://{plain}"])
 def test_libraries_tell_nothing_of_their_own(uri: str) -> None:
-    """Each attempt of kazoo, and gRPC's view of a handshake, is no line: one is ours, and says what to do."""
+    """The retries of kazoo and gRPC's reports of handshakes are not printed; there is one line, which says what to
+    do.
+    """
     with socket.create_server(("127.0.0.1", 0)) as plain:
         where = uri.format(plain="{}:{}".format(*plain.getsockname()))
         command = [sys.executable, "-m", "admin.bkadmin.main", "listbookies", "-u", where, "--timeout", "1"]
@@ -117,7 +121,7 @@ def test_libraries_tell_nothing_of_their_own(uri: str) -> None:
 
 
 def _talk_in_clear(server: socket.socket) -> None:
-    """To everybody, until the socket is shut."""
+    """Reply in clear text to every connection, until the socket is shut down."""
     with contextlib.suppress(OSError):
         while True:
             with server.accept()[0] as one:
@@ -126,7 +130,7 @@ def _talk_in_clear(server: socket.socket) -> None:
 
 @pytest.mark.thorough
 def test_what_runs_long_has_a_log() -> None:
-    """Auto-recovery that waits for its metadata store says so, line by line as a bookie does; SIGTERM ends it."""
+    """Auto-recovery that waits for its metadata store logs so, in the format of a bookie; SIGTERM stops it."""
     uri = ("-u", "grpc://127.0.0.1:1")
     command = [sys.executable, "-m", "admin.bkadmin.main", "autorecovery", *uri]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
@@ -141,7 +145,7 @@ def test_what_runs_long_has_a_log() -> None:
 
 
 def test_a_call_that_is_interrupted() -> None:
-    """Ctrl-C while a bookie keeps us waiting: a line, and the exit code of shells."""
+    """Ctrl-C while a bookie does not answer: one line, and the shells' exit code."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = "{}:{}".format(*silent.getsockname())
         command = [sys.executable, "-m", "admin.bkadmin.main", "flush", "--admin", where, "--timeout", "60"]
@@ -156,7 +160,7 @@ def test_a_call_that_is_interrupted() -> None:
 
 
 def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the line of the help page arranges it: commands by their beginning, then options of one command."""
+    """The completion line of the help page completes commands and their options."""
     monkeypatch.setenv("_BKADMIN_COMPLETE", "bash_complete")
     for words, place, finds in (
         ("bkadmin listu", "1", "listunderreplicated"),

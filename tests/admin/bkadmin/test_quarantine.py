@@ -1,4 +1,4 @@
-"""`bkadmin quarantine` on a running bookie: which ledgers, why, and out again."""
+"""`bkadmin quarantine` on a running bookie: lists ledgers with reasons, and releases one."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.fixtures.whole_bookie import whole_bookie
 
 
 def test_list_and_lift(bkadmin: BkAdmin, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The list names directory and reason; the lift is written to the audit, and a second one has nothing to lift."""
+    """The list has directory and reason; the release is audited, and a second one finds nothing to release."""
     with whole_bookie(tmp_path, adminPort="0") as running, Channel.connect(*running.address) as channel:
         port = ("--admin", running.uri.removeprefix("grpc://"), "-o", "json")
         for ledger in (6, 7):

@@ -1,4 +1,4 @@
-"""Messages that name a command of bkadmin as the remedy name one that there is, with options that it has."""
+"""Messages that name a bkadmin command as the remedy name one that exists, with options that it has."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ NAMED = re.compile(r"bkadmin ([a-z][a-z_-]*)((?: -{1,2}[a-z][a-z-]*)*)")
 
 
 def texts(tree: ast.AST) -> Iterator[str]:
-    """All strings, those with values in them included; docstrings, too."""
+    """Yield all strings, including f-strings and docstrings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield "".join(part.value if isinstance(part, ast.Constant) else "VALUE" for part in node.values)  # type: ignore[misc]
@@ -24,7 +24,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def test_what_messages_tell_to_run_exists() -> None:
-    """In the server, the client and bkadmin itself."""
+    """This holds for the server, the client and bkadmin itself."""
     context, seen = click.Context(bkadmin), set()
     for path in [*ROOT.glob("bookie/**/*.py"), *ROOT.glob("admin/**/*.py")]:
         for text in texts(ast.parse(path.read_text())):

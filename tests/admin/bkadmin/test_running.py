@@ -1,4 +1,4 @@
-"""The commands of bkadmin that ask a running bookie, and what they say when it cannot be asked."""
+"""The commands of bkadmin that query a running bookie, and their errors when they cannot."""
 
 import json
 import signal
@@ -37,7 +37,7 @@ ASKING = (
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess]:
-    """For all tests but the one that kills it; each leaves it as it was."""
+    """One bookie for all tests but the one that kills it; each test restores its state."""
     directory = tmp_path_factory.mktemp("standing")
     settings = {"advertisedAddress": "127.0.0.1", "gcWaitTime": "3600000"}
     one = BookieProcess(directory, f"lmdb://{directory}/metadata", settings).start()
@@ -47,14 +47,14 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookieProcess
 
 @pytest.fixture
 def bookie(standing: BookieProcess, monkeypatch: pytest.MonkeyPatch) -> BookieProcess:
-    """bkadmin finds its admin port by the environment."""
+    """The bookie, whose admin port bkadmin finds through the environment."""
     monkeypatch.setenv("BOOKIE_ADMIN", standing.admin)
     monkeypatch.setenv("BOOKIE_METADATA_URI", f"grpc://{standing.admin}")
     return standing
 
 
 def test_what_a_bookie_tells(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
-    """Status, configuration, metrics, levels and logs, for people and for programs."""
+    """Status, configuration, metrics, log levels and entry logs, for people and for programs."""
     status = bkadmin("status", "-o", "json").json
     assert (status["bookie"], status["state"]) == (bookie.id, "writable")
     assert status["disks"][0]["level"] == "ok"
@@ -73,7 +73,7 @@ def test_what_a_bookie_tells(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
 
 
 def test_orders(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
-    """Read-only and back, a flush, a sanity test, a forced cycle that is waited for, write close."""
+    """Read-only mode and back, a flush, a sanity test, a forced cycle with --wait, and write close."""
     assert bkadmin("readonly", "on", "-o", "json").json["reasons"] == ["operator"]
     assert bkadmin("sanity").code == 3
     assert not bkadmin("readonly", "off", "-o", "json").json["read_only"]
@@ -106,7 +106,7 @@ def test_orders(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
 
 
 def test_one_bookie_of_a_ledger(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
-    """Its entries, and where they lie; of a ledger that nobody knows, too, whose digest so is not checked."""
+    """Its entries and their locations, also of a ledger without metadata, whose digests are not verified."""
     assert bkadmin("simpletest", "-e", 1, "-w", 1, "-a", 1, "-n", 3, "--keep").code == 0
     ledger = max(row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"])
     bkadmin("flush")
@@ -138,7 +138,7 @@ def test_one_bookie_of_a_ledger(bookie: BookieProcess, bkadmin: BkAdmin) -> None
 
 @pytest.mark.parametrize("command", ASKING)
 def test_nobody_listens(bkadmin: BkAdmin, command: str) -> None:
-    """A wrong address: exit code 1 and one line with what to do, from every command."""
+    """A wrong address: exit code 1 and one line with the remedy, from every command."""
     done = bkadmin(command, "--admin", f"127.0.0.1:{free_port()}")
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert "connection refused; check --admin" in done.err
@@ -170,7 +170,7 @@ def test_what_cannot_be_asked(bkadmin: BkAdmin, words: tuple[str, ...], says: st
 
 
 def test_unknown_things_at_a_bookie(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
-    """An entry log, a logger and a ledger that are not there."""
+    """An entry log, a logger and a ledger that do not exist."""
     for words, says in (
         (("entrylogs", "77"), "entry log 77: there is no such log"),
         (("entrylogs", "77", "--directory", 3), "there is no ledger directory 3"),
@@ -189,7 +189,7 @@ def test_roles_and_tls(
     bkadmin: BkAdmin,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A missing token, a missing role, clear text at a TLS port, another authority: each says its remedy."""
+    """A missing token, a missing role, clear text at a TLS port, another CA: each error says its remedy."""
     ca, stranger = Authority(tmp_path / "ca"), Authority(tmp_path / "other", "other")
     own = ca.issue("bookie", hosts=["127.0.0.1"])
     tokens = tmp_path / "tokens"
@@ -210,11 +210,13 @@ def test_roles_and_tls(
         done = bkadmin("readonly", *words)
         assert (done.code, done.err.count("\n")) == (code, min(code, 1)), done.err
         assert says in done.err
-    assert bkadmin("readonly", *right).code == 0  # by the bookie's own token, which is ours to read
+    assert bkadmin("readonly", *right).code == 0  # with the bookie's own token, which we may read
     monkeypatch.delenv("BOOKIE_ADMIN")
     named = bkadmin("readonly", "--conf", guarded.conf, "--tls-ca", ca.certificate)
     assert named.code == 0
-    assert bkadmin("readonly", "off", "--conf", guarded.conf, "--tls-ca", ca.certificate).code == 0  # not as a reader
+    assert (
+        bkadmin("readonly", "off", "--conf", guarded.conf, "--tls-ca", ca.certificate).code == 0
+    )  # not with the role of a reader
     (guarded.ledgers / "admin.token").unlink()
     reader = bkadmin("readonly", "off", "--conf", guarded.conf, "--tls-ca", ca.certificate)
     assert (reader.code, "has the role read, but this needs operate" in reader.err) == (1, True)
@@ -228,18 +230,20 @@ def test_roles_and_tls(
 
 
 class Watcher:
-    """Its process, line by line; then the rest of it."""
+    """A running bkadmin process, whose output is read line by line, and then to its end."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
     def line(self) -> str:
-        """The next one."""
+        """Return the next line."""
         assert self.process.stdout is not None
         return self.process.stdout.readline()
 
     def rest(self) -> tuple[str, str, int]:
-        """What it prints and says until it ends by itself, and its exit code; one that does not is killed."""
+        """Wait for the process to end by itself; return its remaining output, errors and exit code. One that does not
+        end is killed.
+        """
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         bound = threading.Timer(END_S, self.process.kill)
@@ -253,7 +257,7 @@ class Watcher:
 
 @contextmanager
 def watching(*words: str) -> Iterator[Watcher]:
-    """A `bkadmin` that goes on by itself."""
+    """Start a `bkadmin` that keeps running."""
     command = [sys.executable, "-m", "admin.bkadmin.main", *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -263,7 +267,7 @@ def watching(*words: str) -> Iterator[Watcher]:
 
 
 def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """What came is there, and the last line says that it is a part; exit code 1."""
+    """What was received is printed, and the last line says that it is incomplete; exit code 1."""
     (bookie,) = bookies(1)
     watch = ("metrics", "bookie_journal_*", "--admin", bookie.admin, "--watch", "0.1", "-o", "json")
     with watching(*watch) as watcher:
@@ -279,7 +283,7 @@ def test_a_bookie_that_dies_under_a_watcher(bookies: Callable[..., list[BookiePr
 
 @pytest.mark.thorough
 def test_a_bookie_that_hangs_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Changes are rare, so the stream is quiet; a bookie that gives no sign of life within --timeout ends it."""
+    """A stream without changes is silent; it ends if the bookie gives no sign of life within --timeout."""
     (bookie,) = bookies(1)
     with watching("status", "--watch", "--admin", bookie.admin, "--timeout", "1", "-o", "json") as watcher:
         assert json.loads(watcher.line())["state"] == "writable"
@@ -298,7 +302,7 @@ WATCHED = (("status", "--watch"), ("gc", "--watch"), ("metrics", "bookie_j*", "-
 @pytest.mark.parametrize("words", WATCHED)
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_watcher_is_ended_by_ctrl_c(bookie: BookieProcess, words: tuple[str, ...], form: str) -> None:
-    """Which is how it is meant to end: exit code 0, and what it wrote can be read by programs."""
+    """Ctrl-C is the regular end: exit code 0, and programs can parse the output."""
     with watching(*words, "--admin", bookie.admin, "-o", form) as watcher:
         text = watcher.line()
         watcher.process.send_signal(signal.SIGINT)
@@ -310,7 +314,7 @@ def test_a_watcher_is_ended_by_ctrl_c(bookie: BookieProcess, words: tuple[str, .
 
 
 class HalfAnAnswer(StoredServicer):
-    """A bookie that ends in the middle of a list."""
+    """A bookie that disconnects in the middle of a list."""
 
     def ListLedgersOfLog(self, _request: Any, context: Any) -> Iterator[pb.LedgersOfLog]:  # noqa: N802
         yield pb.LedgersOfLog(ledgers=[pb.LedgerInLog(ledger=7, bytes=100, active=True)])
@@ -318,7 +322,7 @@ class HalfAnAnswer(StoredServicer):
 
 
 def test_a_list_that_is_cut_off(bkadmin: BkAdmin) -> None:
-    """What came is shown and marked as partial; the exit code is 3."""
+    """What was received is shown and marked as partial; the exit code is 3."""
     pool = futures.ThreadPoolExecutor(2)
     server = grpc.server(pool)
     add_StoredServicer_to_server(HalfAnAnswer(), server)  # type: ignore[no-untyped-call]  # generated

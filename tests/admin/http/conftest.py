@@ -1,4 +1,4 @@
-"""An HTTP port as a program sees it: a bookie's, or a plane's in this process; and a cluster with something in it."""
+"""An HTTP port as a program sees it, of a bookie or of a plane in this process; and a cluster with some ledgers."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from tests.fixtures.bookies import BookieProcess
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response."""
 
     status: int
     headers: dict[str, str]
@@ -22,18 +22,18 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """As text."""
+        """The body as text."""
         return self.body.decode()
 
     @property
     def json(self) -> Any:
-        """As JSON; it must say that it is."""
+        """The body as JSON; its content type must be JSON."""
         assert self.headers["content-type"].startswith("application/json"), self
         return json.loads(self.body)
 
 
 class Port:
-    """One HTTP port. `token`: is sent with each request."""
+    """One HTTP port. `token`, if any, is sent with each request."""
 
     def __init__(self, address: str, token: str = "") -> None:
         host, _, port = address.rpartition(":")
@@ -41,7 +41,7 @@ class Port:
         self.token = token
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
-        """One request on a connection of its own; `body` is sent as JSON unless it is bytes."""
+        """Send one request on a new connection; `body` is sent as JSON unless it is bytes."""
         connection = http.client.HTTPConnection(*self.address, timeout=30)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -55,11 +55,11 @@ class Port:
             connection.close()
 
     def get(self, path: str) -> Answer:
-        """GET."""
+        """Send a GET request."""
         return self.ask("GET", path)
 
     def put(self, path: str, body: object = None) -> Answer:
-        """PUT."""
+        """Send a PUT request."""
         return self.ask("PUT", path, body)
 
 
@@ -71,16 +71,16 @@ class Cluster:
 
     @property
     def uri(self) -> str:
-        """Of the metadata store."""
+        """The metadata service URI."""
         return f"grpc://{self.bookies[0].admin}"
 
     @property
     def port(self) -> Port:
-        """Of the first."""
+        """The HTTP port of the first bookie."""
         return Port(self.bookies[0].planes["http"])
 
     def write(self, count: int, size: int = 3, **custom: bytes) -> int:
-        """A closed ledger with entries `entry 0`, `entry 1`...; its id."""
+        """Write a closed ledger with entries `entry 0`, `entry 1`...; return its id."""
         with (
             BookKeeper(self.uri) as bk,
             bk.create_ledger(
@@ -94,7 +94,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster_of(bookies: Callable[..., list[BookieProcess]]) -> Callable[..., Cluster]:
-    """A factory: `cluster_of(3, key=value)`."""
+    """A factory of clusters: `cluster_of(3, key=value)`."""
 
     def start(count: int = 1, **settings: str) -> Cluster:
         return Cluster(bookies(count, httpServerEnabled="true", httpServerPort="0", **settings))

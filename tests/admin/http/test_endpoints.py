@@ -1,4 +1,4 @@
-"""Upstream's endpoints on a live bookie: paths, shapes and error codes; probes that differ."""
+"""Apache BookKeeper's endpoints on a live bookie: paths, formats and error codes; and the different probes."""
 
 import json
 import signal
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 
 def test_upstreams_endpoints_answer_in_upstreams_shapes(cluster_of: Callable[..., Cluster]) -> None:
-    """Each path of upstream's router, on one bookie with two ledgers."""
+    """Each path of Apache BookKeeper's router, on one bookie with two ledgers."""
     cluster = cluster_of(autoRecoveryDaemonEnabled="true")
     port, bookie = cluster.port, cluster.bookies[0]
     full, other = cluster.write(5, 1, application=b"test"), cluster.write(0, 1)
@@ -29,7 +29,7 @@ def test_upstreams_endpoints_answer_in_upstreams_shapes(cluster_of: Callable[...
 def _about_this_bookie(port: Port, bookie: str) -> None:
     given = port.get("/api/v1/config/server_config").json
     assert given["httpServerEnabled"] == "true"
-    assert given["gcWaitTime"] == "600000"  # a default
+    assert given["gcWaitTime"] == "600000"  # a default value
     assert port.put("/api/v1/config/server_config", {"a": "b"}).status == 400
     assert port.get("/api/v1/bookie/state").json == {
         "running": True, "readOnly": False, "shuttingDown": False, "availableForHighPriorityWrites": True,
@@ -54,7 +54,9 @@ def _about_this_bookie(port: Port, bookie: str) -> None:
         "entryLocationCompactionCounter",
     }]  # fmt: skip
     hold, free = "/api/v1/bookie/gc/suspend_compaction", "/api/v1/bookie/gc/resume_compaction"
-    assert port.put(hold, {"suspendMajor": "true"}).status == 400  # upstream wants booleans, and fails without
+    assert (
+        port.put(hold, {"suspendMajor": "true"}).status == 400
+    )  # Apache BookKeeper requires booleans, and fails without
     assert port.put(hold, {}).status == 400
     assert port.put(hold, {"suspendMajor": True}).status == 200
     assert port.get(hold).json == {"isMajorGcSuspended": "true", "isMinorGcSuspended": "false"}
@@ -111,14 +113,16 @@ def _about_recovery(port: Port) -> None:
     assert port.put(f"{base}/lost_bookie_recovery_delay", {"delay_seconds": 7}).status == 200
     assert port.get(f"{base}/lost_bookie_recovery_delay").text == "lostBookieRecoveryDelay value: 7"
     assert port.put(f"{base}/lost_bookie_recovery_delay", {"delay_seconds": "7"}).status == 400
-    assert port.get(f"{base}/who_is_auditor").status in (200, 404)  # elected by now, or not
+    assert port.get(f"{base}/who_is_auditor").status in (200, 404)  # elected by now or not
     assert port.put(f"{base}/decommission", {"bookie_src": "nobody:1"}).status == 400
     assert port.put(f"{base}/decommission").status == 404
     assert port.put(f"{base}/bookie", {"bookie_src": "text"}).status == 404
 
 
 def test_what_is_wrong_with_a_request_is_said(cluster_of: Callable[..., Cluster]) -> None:
-    """Other methods, bad bodies, long ones, unknown paths: upstream's codes, a line of text, never a traceback."""
+    """Wrong methods, invalid or long bodies, unknown paths: Apache BookKeeper's codes and a line of text, never a
+    traceback.
+    """
     port = cluster_of().port
     for method, path, body, status in (
         ("POST", "/metrics", None, 403),
@@ -145,7 +149,7 @@ def test_what_is_wrong_with_a_request_is_said(cluster_of: Callable[..., Cluster]
 
 
 def test_probes_differ(cluster_of: Callable[..., Cluster]) -> None:
-    """OP4: read-only is ready; a stop ends in order although requests come. Text says which state it is in."""
+    """OP4: a read-only bookie is ready; a bookie stops properly under requests. The text says in which state it is."""
     cluster = cluster_of()
     port, bookie = cluster.port, cluster.bookies[0]
     assert [port.get(path).text for path in ("/livez", "/healthz", "/readyz")] == [
@@ -159,7 +163,7 @@ def test_probes_differ(cluster_of: Callable[..., Cluster]) -> None:
 
 
 def test_openmetrics_for_who_asks(cluster_of: Callable[..., Cluster]) -> None:
-    """The `Accept` of a scrape decides."""
+    """The `Accept` header of a scrape selects the format."""
     answer = cluster_of().port.ask(
         "GET", "/metrics", accept="application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
     )
@@ -168,7 +172,7 @@ def test_openmetrics_for_who_asks(cluster_of: Callable[..., Cluster]) -> None:
 
 
 def test_what_the_console_asks_for(cluster_of: Callable[..., Cluster]) -> None:
-    """Search by custom metadata with sums, in pages that go on where the last one ended; entries; configuration."""
+    """Search by custom metadata with sums, in pages that continue where the last one ended; entries; configuration."""
     cluster = cluster_of()
     port = cluster.port
     ids = [cluster.write(count, 1, application=b"odd" if count % 2 else b"even") for count in range(4)]

@@ -1,4 +1,6 @@
-"""Who may do what over HTTP: roles, pages of other sites, foreign names, silent connections; its cost when off."""
+"""Access over HTTP: roles, pages of other sites, foreign host names, silent connections; and the cost when it is
+disabled.
+"""
 
 import contextlib
 import json
@@ -32,7 +34,9 @@ READ, OPERATE = "reading-0123456789", "operating-0123456789"
 
 
 def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
-    """With tokens nobody reads without one, a reader changes nothing, probes stay open; each change leaves a line."""
+    """With tokens, nothing is readable without one, a reader changes nothing, probes stay open, and each change is
+    audited.
+    """
     tokens = tmp_path / "tokens"
     tokens.write_text(f"read:viewer:{READ}\noperate:anna:{OPERATE}\n")
     tokens.chmod(0o600)
@@ -62,7 +66,7 @@ def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path)
 
 
 def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
-    """What docs/http.md has for a shell does what it says; without its token it is refused."""
+    """The shell command in docs/http.md works; without its token it is refused."""
     (line,) = re.findall(r"^    (curl .*)$", PAGE.read_text(), re.MULTILINE)
     if shutil.which("curl") is None:
         pytest.skip("there is no curl on this machine")
@@ -82,8 +86,8 @@ def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: P
 
 
 def test_other_sites_change_nothing(cluster_of: Callable[..., Cluster]) -> None:
-    """A page of another site makes the browser of an operator send requests here; neither they nor a name that was
-    turned to our address get through. No answer allows another origin to read it.
+    """A page of another site makes an operator's browser send requests here. Neither they nor a name that was pointed
+    at our address get through, and no response allows another origin to read it.
     """
     port = cluster_of().port
     path, body = "/api/v1/bookie/state/readonly", {"readOnly": False}
@@ -103,7 +107,7 @@ def test_other_sites_change_nothing(cluster_of: Callable[..., Cluster]) -> None:
 
 
 def test_the_console_is_served_under_a_strict_policy(cluster_of: Callable[..., Cluster]) -> None:
-    """Nothing from elsewhere, nothing inline; and a browser asks whether it has changed."""
+    """It loads nothing from elsewhere and has no inline code; a browser revalidates its files."""
     port = cluster_of().port
     page = port.get("/")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -117,7 +121,9 @@ def test_the_console_is_served_under_a_strict_policy(cluster_of: Callable[..., C
 
 
 def test_silent_connections_keep_nobody_out(cluster_of: Callable[..., Cluster]) -> None:
-    """As many as the port takes say nothing: probes are told so at once, and are served again when they are gone."""
+    """With as many silent connections as the port accepts, probes are refused at once, and are served again when these
+    end.
+    """
     port = cluster_of().port
     silent = [socket.create_connection(port.address) for _ in range(300)]
     try:
@@ -130,7 +136,7 @@ def test_silent_connections_keep_nobody_out(cluster_of: Callable[..., Cluster]) 
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    """And the bookie does not start without it; an address that others reach needs a guard."""
+    """The bookie does not start without its port; an address that others can reach requires access control."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         plane = open_plane(_control(taken.getsockname()[1]))
         assert plane is not None
@@ -150,7 +156,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 
 def test_a_server_that_cannot_begin_refuses_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its port and its reason; nothing is left of it."""
+    """The error names the port and the reason; nothing of the server remains."""
 
     async def startup(_self: uvicorn.Server, sockets: object = None) -> None:
         raise OSError(24, "Too many open files")
@@ -164,7 +170,7 @@ def test_a_server_that_cannot_begin_refuses_the_start(monkeypatch: pytest.Monkey
 
 
 def test_nothing_of_it_is_loaded_where_it_is_off() -> None:
-    """A start counts every millisecond: the entry point alone imports neither the server nor the framework."""
+    """If the port is disabled, the entry point imports neither the server nor the framework, to keep starts fast."""
     program = (
         "import sys, admin.http; print(sorted(m for m in sys.modules if m.split('.')[0] in ('uvicorn', 'starlette')))"
     )
@@ -179,7 +185,9 @@ def _control(port: int) -> Any:
 
 @pytest.mark.thorough
 def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Cluster]) -> None:
-    """Forty peers ask for 8 MiB each and read nothing: who waits for longest is closed, long before its time."""
+    """Forty peers request 8 MiB each and read nothing: the one that waits longest is closed, well before its
+    deadline.
+    """
     cluster = cluster_of(httpServerMaxOutputMemorySizeMb="16", httpServerSendTimeoutMs="600000", httpServerThreads="2")
     with (
         BookKeeper(cluster.uri) as bk,
@@ -202,5 +210,5 @@ def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Clust
 
 
 def told(port: Port) -> list[str]:
-    """All metrics."""
+    """Read all metrics."""
     return port.get("/metrics").text.splitlines()

@@ -1,4 +1,4 @@
-"""Under which names the HTTP port may be asked for, and which pages may make it change something."""
+"""The host names under which the HTTP port may be addressed, and the pages that may make it change something."""
 
 import http.client
 import socket
@@ -20,7 +20,7 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 
 
 def served(hosts: Hosts, name: str | None) -> bool:
-    """Whether this header is let through."""
+    """Return whether a Host header is accepted."""
     try:
         hosts.check(name)
     except Refused:
@@ -29,7 +29,9 @@ def served(hosts: Hosts, name: str | None) -> bool:
 
 
 def test_names_of_the_port() -> None:
-    """By default its addresses, this machine's names and the bookie's own; what is configured beside them."""
+    """By default its addresses and the names of this machine and of the bookie are accepted; others can be
+    configured.
+    """
     hosts = Hosts(
         HttpSettings(host=EVERYWHERE, allowed_hosts="bookies.example, *.cluster.local"),
         ("bookie-0.bookie:3181", "10.0.0.7"),
@@ -74,7 +76,9 @@ def test_every_bind_has_a_list(cluster_of: Callable[..., Cluster]) -> None:
 
 
 def test_a_get_that_changes_something(cluster_of: Callable[..., Cluster]) -> None:
-    """`sanity` writes a ledger: POST beside upstream's GET; no page of another site makes a browser send either."""
+    """`sanity` writes a ledger, by POST or by Apache BookKeeper's GET; no page of another site can make a browser send
+    either.
+    """
     port = cluster_of().port
     path, host = "/api/v1/bookie/sanity", f"127.0.0.1:{port.address[1]}"
     before = port.get("/metrics").text
@@ -84,7 +88,7 @@ def test_a_get_that_changes_something(cluster_of: Callable[..., Cluster]) -> Non
             {"origin": "null", "user_agent": FIREFOX},
         ):  # fmt: skip
             assert port.ask(method, path, **headers).status == 403, (method, headers)
-    silent = port.ask("GET", path, user_agent=FIREFOX)  # an image of a page that was loaded in clear
+    silent = port.ask("GET", path, user_agent=FIREFOX)  # an image in a page that was loaded without TLS
     assert silent.status == 403
     assert "use POST" in silent.text
     assert "bookie_SERVER_SANITY -1\n" in before
@@ -95,7 +99,7 @@ def test_a_get_that_changes_something(cluster_of: Callable[..., Cluster]) -> Non
 
 
 def test_who_is_at_the_other_end() -> None:
-    """Our own processes over loopback, while the connection stands; nothing else, and nothing where nobody tells."""
+    """Our own processes over loopback are recognised while the connection is open, and nothing else."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as peer:
         here: Any = listener.getsockname()
         accepted, there = listener.accept()
@@ -105,4 +109,4 @@ def test_who_is_at_the_other_end() -> None:
             assert not is_ours(("10.0.0.1", there[1]), here)
             assert not is_ours(("nowhere", there[1]), here)
             peer.close()
-            assert not is_ours(there, here)  # of a closed one the kernel tells user 0
+            assert not is_ours(there, here)  # for a closed connection the kernel reports user 0

@@ -1,4 +1,4 @@
-"""Bookies that are emptied: what goes wrong in one is told there, and none begins once the plane has ended."""
+"""Decommissions over HTTP: an error of one is reported there, and none starts after the plane has stopped."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ GONE = "bk9:3181"
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Iterator[MetadataDriver]:
-    """A store that knows one bookie, which is not there."""
+    """A metadata store with one bookie, which is down."""
     one = open_driver(f"lmdb://{tmp_path}/meta")
     one.start()
     one.cluster.initialize()
@@ -29,7 +29,7 @@ def driver(tmp_path: Path) -> Iterator[MetadataDriver]:
 
 
 def ended(movers: Movers) -> dict[str, Any]:
-    """The one move, once it is over."""
+    """Return the only decommission once it has ended."""
     pause = threading.Event()
     for _ in range(int(SEEN_S / 0.01)):
         (move,) = movers.seen()
@@ -42,7 +42,7 @@ def ended(movers: Movers) -> dict[str, Any]:
 def test_an_error_nobody_expected_is_the_moves_own(
     driver: MetadataDriver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told and logged; it must not reach the hook that ends the process, and another try may begin."""
+    """It is reported and logged, does not reach the hook that ends the process, and the decommission can be retried."""
 
     async def fail(_self: Movers, _move: object) -> NoReturn:
         raise ValueError("odd")
@@ -60,7 +60,7 @@ def test_an_error_nobody_expected_is_the_moves_own(
 
 
 def test_none_begins_after_the_end(driver: MetadataDriver) -> None:
-    """Nobody would wait for its thread."""
+    """Otherwise nothing would wait for its thread."""
     movers = Movers(driver)
     movers.stop()
     with pytest.raises(IllegalOperation, match="this bookie is stopping"):
@@ -69,7 +69,7 @@ def test_none_begins_after_the_end(driver: MetadataDriver) -> None:
 
 
 def test_the_one_that_was_begun_last_is_told_last(driver: MetadataDriver) -> None:
-    """Also when it was moved before: oldest first, each bookie once."""
+    """This also holds for a bookie that was decommissioned before: oldest first, each bookie once."""
     other = "bk8:3181"
     driver.cookies.write(other, b"cookie", None)
     movers = Movers(driver)

@@ -1,4 +1,4 @@
-"""The test that a bookie repeats for its metric: it is repeated, and read-only is no failure."""
+"""The periodic sanity test behind a metric: it repeats, and a read-only bookie is not a failure."""
 
 import threading
 import time
@@ -17,14 +17,14 @@ SEEN_S = 60.0
 
 
 def until(bookie: Bookie, wanted: int) -> None:
-    """Come back when the metric says so; AssertionError if it never does."""
+    """Wait until the metric has a value; AssertionError if it never does."""
     deadline = time.monotonic() + SEEN_S
     while (sane := bookie.stats()["sanity"]) != wanted:
         assert time.monotonic() < deadline, f"sanity stays {sane}"
 
 
 def test_the_metric_follows(tmp_path: Path) -> None:
-    """-1 before the first test, 1 after each that passes, and where the bookie is read-only on purpose."""
+    """-1 before the first test, 1 after each that passes, and if the bookie is read-only on purpose."""
     with whole_bookie(tmp_path) as one:
         assert one.bookie.stats()["sanity"] == -1
         test = self_test(one.bookie, every_s=0.01)
@@ -44,7 +44,7 @@ def test_the_metric_follows(tmp_path: Path) -> None:
 def test_what_a_test_raises_is_not_the_bookies_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged, nothing reaches the hook that ends the process, and the next test comes."""
+    """It is logged, does not reach the hook that ends the process, and the next test runs."""
     died: list[object] = []
     answers = iter([ValueError("odd")])
 
@@ -68,7 +68,7 @@ def test_what_a_test_raises_is_not_the_bookies_end(
 
 
 def test_it_needs_the_port_that_shows_it(tmp_path: Path) -> None:
-    """Where no metrics are served the key is refused with its remedy."""
+    """Without a port that serves metrics, the key is refused with its remedy."""
     conf = tmp_path / "bk.conf"
     conf.write_text(
         f"sanityCheckMetricsEnabled=true\nmetadataServiceUri=lmdb://{tmp_path}/m\njournalDirectories={tmp_path}/j\n"

@@ -33,7 +33,7 @@ def test_ledgers(spark: Any, three_bookies: list[BookieProcess], three_uri: str)
 
 
 def test_bookies(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
-    """Where they are, and how much room they have."""
+    """The addresses and disk space of bookies."""
     rows = load(spark, "bookies", three_uri).collect()
     assert sorted(row.bookie_id for row in rows) == sorted(bookie.id for bookie in three_bookies)
     for row in rows:
@@ -52,12 +52,12 @@ def test_replicas(spark: Any, three_bookies: list[BookieProcess], three_uri: str
     expected |= {(2, ids[1]): "MISSING", (3, ids[2]): "DIGEST", (4, ids[1]): "LENGTH", (9, ids[0]): "EXTRA"}
     assert rows == expected
     bad = load(spark, "replicas", three_uri, ledgers="8010", findingsOnly="true").collect()
-    # the ends of each part are read, and lists of entries tell the rest
+    # the ends of each segment are read, and lists of entries show the rest
     assert sorted((row.entry_id, row.status) for row in bad) == [(2, "MISSING"), (9, "EXTRA")]
 
 
 def test_a_length_that_no_majority_has(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
-    """Of two replicas none is right because of its place: both are told, but for the last entry, which the metadata
+    """With two replicas neither is right by majority: both are reported, except for the last entry, which the metadata
     decides.
     """
     ids = plant(three_uri, three_bookies[:2], 8011, 4, Planted(wrong_length=[(0, 1), (1, 3)]))
@@ -70,7 +70,7 @@ def test_a_length_that_no_majority_has(spark: Any, three_bookies: list[BookiePro
 
 
 def test_replicas_of_striped_and_open_ledgers(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
-    """Each entry once for each bookie of its write set; of an open ledger up to its LAC."""
+    """There is a row for each entry and bookie of its write set; of an open ledger up to its LAC."""
     with (
         BookKeeper(three_uri) as client,
         client.create_ledger(ensemble_size=3, write_quorum_size=2, ack_quorum_size=2) as ledger,
@@ -90,7 +90,7 @@ def test_replicas_of_striped_and_open_ledgers(spark: Any, three_bookies: list[Bo
 
 
 def test_a_bookie_that_is_gone(spark: Any, new_bookies: Any) -> None:
-    """Its replicas are rows with what stopped the reads, not the end of the job."""
+    """Its replicas are rows with the reason why they could not be read; the job does not fail."""
     bookies = new_bookies(2)
     for bookie in bookies:
         bookie.start()
@@ -105,7 +105,7 @@ def test_a_bookie_that_is_gone(spark: Any, new_bookies: Any) -> None:
 
 
 def test_wrong_options(spark: Any, three_uri: str) -> None:
-    """A cluster that is not named, and an option of another format."""
+    """A missing metadata service URI, and an option of another format."""
     with pytest.raises(Exception, match="metadataServiceUri of format bookkeeper-ledgers: is required"):
         spark.read.format("bookkeeper-ledgers").load()
     with pytest.raises(Exception, match="no such option"):

@@ -21,7 +21,7 @@ def sealed(ledger: int, entry: int, size: int = 40) -> bytes:
 
 
 def written(directory: Path, logs: dict[int, list[bytes]], active: list[bytes]) -> Path:
-    """Closed logs by id, and an open one above them."""
+    """Write closed logs by id, and an open one above them."""
     current = directory / "current"
     current.mkdir()
     for number, entries in logs.items():
@@ -36,7 +36,7 @@ def read(spark: Any, path: Path, **options: Any) -> Any:
 
 
 def test_columns_and_filters(spark: Any, tmp_path: Path) -> None:
-    """A directory stands for its closed logs; ids and ledgers choose; payloads come when they are wanted."""
+    """A directory stands for its closed logs; ids and ledgers select; payloads are included on request."""
     logs = {9: [sealed(1, 0), sealed(2, 0), sealed(1, 1)], 10: [sealed(3, k) for k in range(5)]}
     path = written(tmp_path, logs, [sealed(1, 2)])
     frame = read(spark, path, validate="digest", includeValue=True)
@@ -54,7 +54,9 @@ def test_columns_and_filters(spark: Any, tmp_path: Path) -> None:
 
 
 def test_damage(spark: Any, tmp_path: Path) -> None:
-    """Fails with the file and the byte; passes over; or ends the file there: flipped bits and a torn record."""
+    """With flipped bits and a torn record, the scan fails with file and byte, skips the damage, or ends the file
+    there.
+    """
     entries = [sealed(1, k) for k in range(6)]
     size = len(entries[0]) + 4
     data = bytearray(model.build(entries, closed=True))
@@ -88,7 +90,7 @@ def test_damage(spark: Any, tmp_path: Path) -> None:
 
 
 def test_an_open_log_may_end_within_a_record(spark: Any, tmp_path: Path) -> None:
-    """Its writer is at work: that is no damage, while the same in a closed log is."""
+    """Its writer may still be running, so that is not damage, while the same in a closed log is."""
     path = tmp_path / "1.log"
     path.write_bytes(model.build([sealed(1, 0), sealed(1, 1)], closed=False)[:-5])
     assert read(spark, path).count() == 1
@@ -112,7 +114,7 @@ def test_files_of_java(spark: Any) -> None:
 
 
 def test_damage_in_a_journal(spark: Any, tmp_path: Path) -> None:
-    """A bad group in front of a good one is damage; a newest journal that is cut off is not."""
+    """A bad group before a good one is damage; a truncated newest journal is not."""
     groups = [len(one).to_bytes(4, "big") + one for one in (sealed(1, k) for k in range(3))]
     data = bytearray(journal_model.build(groups, 0x1A))
     path = tmp_path / "1a.txn"
@@ -129,8 +131,8 @@ def test_damage_in_a_journal(spark: Any, tmp_path: Path) -> None:
 
 
 def test_the_metadata_tells_digests_and_passwords(spark: Any, three_uri: str, tmp_path: Path) -> None:
-    """HMAC by several passwords, CRC32 and DUMMY, each as its ledger has it, in logs and journals; nothing else holds.
-    What was deleted is judged as without metadata.
+    """HMAC with several passwords, CRC32 and DUMMY are verified as each ledger has it, in logs and journals. A deleted
+    ledger is treated as without metadata.
     """
     kinds = [(DigestType.HMAC, b"one"), (DigestType.HMAC, b"two"), (DigestType.CRC32, b"one"), (DigestType.DUMMY, b"")]
     digests = [Digest.of(*kind) for kind in kinds]
@@ -171,7 +173,7 @@ def test_the_metadata_tells_digests_and_passwords(spark: Any, three_uri: str, tm
     ],
 )
 def test_wrong_options(spark: Any, tmp_path: Path, options: dict[str, str], said: str) -> None:
-    """One line: the option, its value, the remedy."""
+    """One line has the option, its value and the remedy."""
     path = tmp_path / "1.log"
     path.write_bytes(model.build([], closed=False))
     with pytest.raises(Exception, match=said):
@@ -179,7 +181,7 @@ def test_wrong_options(spark: Any, tmp_path: Path, options: dict[str, str], said
 
 
 def test_wrong_paths(spark: Any, tmp_path: Path) -> None:
-    """A path that is not there, and a file of another name."""
+    """A path that does not exist, and a file with another name."""
     with pytest.raises(Exception, match="nowhere does not exist on this machine"):
         read(spark, tmp_path / "nowhere")
     (tmp_path / "x.bin").write_bytes(b"")

@@ -1,4 +1,4 @@
-"""Each job with --dry-run: it tells what it would do, in a summary that is also a file, and does nothing."""
+"""Each job with --dry-run says what it would do, also in a summary file, and changes nothing."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ EXPORTED = {"version": 1, "order": [7], "ledgers": {"7": {"entries": 3, "bytes":
 
 
 def calls(uri: str, here: Path) -> dict[str, list[str]]:
-    """A call of each job."""
+    """Return a call of each job."""
     to = ["--to", str(here / "out")]
     return {
         "audit": ["-u", uri, *to],
@@ -40,7 +40,7 @@ def calls(uri: str, here: Path) -> dict[str, list[str]]:
 def test_nothing_is_done(
     spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No directory is made, no state is kept, no ledger comes or goes."""
+    """No directory is created, no state is kept, no ledger is created or deleted."""
     given = tmp_path / "given"
     (given / "exported").mkdir(parents=True)
     (given / "exported/manifest.json").write_text(json.dumps(EXPORTED))

@@ -1,4 +1,6 @@
-"""Out of a cluster and into one again: the same entries in the same order, counted and summed, by a real Spark."""
+"""Export from a cluster and import into it: the same entries in the same order, counted and checksummed, with a real
+Spark.
+"""
 
 import json
 from pathlib import Path
@@ -22,8 +24,8 @@ PASSWORD = "secret"
 def test_what_was_exported_is_imported_again(
     spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ledgers of 0, 3 and 500 entries, custom metadata kept; the second call finds all done; a file that was changed
-    is found by its CRC, and what was written of it is gone.
+    """Ledgers of 0, 3 and 500 entries keep their custom metadata. A second call has nothing left to do. A modified
+    file is found by its CRC, and the ledger written from it is deleted.
     """
     contents = [[b"entry %d of %d" % (entry, count) for entry in range(count)] for count in (500, 0, 3)]
     sizes: dict[str, Any] = {"ensemble_size": 3, "write_quorum_size": 2, "ack_quorum_size": 2}
@@ -68,7 +70,7 @@ def test_what_was_exported_is_imported_again(
 def test_an_import_goes_on_where_it_ended(
     spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was imported before a ledger that differs is not imported again, once that one is exported as it is."""
+    """After a ledger that differs was exported again, the import does not repeat those before it."""
     with BookKeeper(bookie_cluster.uri) as bk:
         ids = []
         for count in (10, 0, 20):

@@ -20,7 +20,7 @@ FOUND = ("ledger_id", "difference", "columns")
 
 @pytest.fixture
 def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Runs a job; its exit code and its summary."""
+    """Run a job; return its exit code and its summary."""
 
     def call(*words: str) -> tuple[int, dict[str, Any]]:
         code = run([*words, "-o", "json"])
@@ -34,7 +34,9 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 def test_an_audit_finds_what_is_planted(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
 ) -> None:
-    """BP-24: each finding is in the table, sums in the report; the exit code says so; a resumed one is done."""
+    """BP-24: each finding is in the table, with sums in the report and exit code 3; a resumed audit has nothing left
+    to do.
+    """
     planted = Planted(missing=[(1, 2)], flipped=[(2, 3)], extra=[(0, 9)])
     ids = plant(three_uri, three_bookies, 8101, 6, planted)
     plant(three_uri, three_bookies, 8102, 6, Planted())
@@ -62,7 +64,7 @@ def test_an_audit_finds_what_is_planted(
 
 
 def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any) -> None:
-    """Bytes of closed ledgers, and times the write quorum."""
+    """Bytes of closed ledgers, and the same times the write quorum."""
     plant(three_uri, three_bookies, 8111, 5, Planted(), application="weighed")
     code, summary = told("usage", "-u", three_uri, "--by", "application")
     row = next(row for row in summary["values"] if row["value"] == "weighed")
@@ -75,7 +77,9 @@ def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_ur
 def test_usage_is_counted_once(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
 ) -> None:
-    """The same call again tells what it found, whatever came since; for another key it is another job."""
+    """The same call with its state repeats its result, whatever has changed since; another key is refused as another
+    job.
+    """
     plant(three_uri, three_bookies, 8115, 5, Planted(), application="once")
     words = ["usage", "-u", three_uri, "--state", str(tmp_path / "state")]
     code, first = told(*words)
@@ -90,7 +94,7 @@ def test_usage_is_counted_once(
 def test_a_cluster_beside_itself_and_another(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
 ) -> None:
-    """Equal to itself; a ledger of one alone and one that is longer there are told."""
+    """It equals itself; a ledger of only one cluster and one that is longer in the other are reported."""
     plant(three_uri, three_bookies, 8121, 5, Planted())
     plant(three_uri, three_bookies, 8122, 5, Planted())
     words = ["diff", "-u", three_uri, "--ledgers", "8121-8122", "--to", str(tmp_path / "found")]
@@ -111,8 +115,9 @@ def test_a_cluster_beside_itself_and_another(
 def test_contents_beside_each_other(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
 ) -> None:
-    """Alike by metadata, not by an entry: told with its stretch, and so is an entry that no replica gives; ledgers
-    that differ already are not read; a share of the ledgers only when asked; a resumed call reads nothing.
+    """Ledgers with equal metadata that differ in an entry are reported with the stretch, and so is an entry that no
+    replica returns. Ledgers that differ already are not read; --percent reads a share of the ledgers; a resumed call
+    reads nothing.
     """
     [other] = new_bookies(1)
     other.start()
@@ -147,8 +152,8 @@ def test_contents_beside_each_other(
 def test_open_ledgers_beside_each_other(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any
 ) -> None:
-    """They are compared up to the entry that both sides confirm, which the result names; what differs below is told,
-    what differs behind is not, and their writers go on.
+    """They are compared up to the entry that both have confirmed, which the result names. A difference below is
+    reported, one after it is not, and their writers are not fenced.
     """
     [other] = new_bookies(1)
     other.start()
@@ -183,7 +188,9 @@ def test_open_ledgers_beside_each_other(
 def test_logs_are_judged(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
 ) -> None:
-    """Garbage by the metadata; a log of nothing else can go, unless it is damaged; damage is counted and told."""
+    """Garbage is determined by the metadata; a log of nothing else is deletable unless it is damaged; damage is
+    counted and reported.
+    """
     plant(three_uri, three_bookies, 8131, 5, Planted())
     digest = Digest.of(password=b"")
 
@@ -227,8 +234,8 @@ def test_logs_are_judged(
 def test_what_could_not_be_read_is_looked_at_again(
     spark: Any, new_bookies: Any, told: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """A bookie that is away is no loss: nothing is planned for what it holds, and when it is back only its ledgers are
-    looked at again, out of those that are named; the second call of that does nothing.
+    """A bookie that is down is not a loss: no repair is planned. When it is back, --again audits only its ledgers, out
+    of those that are named; a second such call has nothing to do.
     """
     bookies = new_bookies(2)
     for bookie in bookies:

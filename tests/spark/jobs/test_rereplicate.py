@@ -1,4 +1,4 @@
-"""The job `rereplicate`: a bookie of a real cluster is lost and replaced; audit finds nothing afterwards."""
+"""The job `rereplicate`: a bookie of a real cluster is lost and replaced; an audit finds nothing afterwards."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ SIZES: dict[str, Any] = {"ensemble_size": 3, "write_quorum_size": 2, "ack_quorum
 
 
 def ledger_of(bk: BookKeeper, count: int) -> int:
-    """A closed one."""
+    """Write a closed ledger."""
     with bk.create_ledger(**SIZES) as ledger:
         for entry in range(count):
             ledger.append_async(b"%d" % entry)
@@ -35,8 +35,8 @@ def ledger_of(bk: BookKeeper, count: int) -> int:
 def test_a_bookie_is_lost_and_replaced(
     spark: Any, new_bookie_cluster: Callable[..., LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The plan names its ledgers; what a replicator holds, or is open, is left; the same call again does the rest, and
-    every replica of every entry is there.
+    """The plan has its ledgers; those that a worker holds or that are open are left over; the same call again does the
+    rest, and every replica of every entry exists.
     """
     cluster = new_bookie_cluster(3)
     *_, lost = cluster
@@ -89,7 +89,7 @@ def test_a_bookie_is_lost_and_replaced(
 
 
 def flip(bookie: LocalBookie, payload: bytes) -> None:
-    """One bit of an entry in the entry log of a bookie, which is restarted for that."""
+    """Flip one bit of an entry in the entry log of a bookie, which is restarted for that."""
     bookie.stop()
     places = [(path, path.read_bytes().find(payload)) for path in (bookie.directory / "ledgers").rglob("*.log")]
     ((path, at),) = [(path, at) for path, at in places if at >= 0]
@@ -102,9 +102,9 @@ def flip(bookie: LocalBookie, payload: bytes) -> None:
 def test_what_an_audit_found_is_mended(
     spark: Any, new_bookie_cluster: Callable[..., LocalCluster], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bit that a disk flipped, an entry that is not there, and one that says another length than the other replicas:
-    all are written again to their bookies and stay right over a restart; what a bookie has too much is told, with what
-    becomes of it. Nothing else of the ledgers is touched, nor anything by a dry run.
+    """A flipped bit, a missing entry, and one with another length than the other replicas are written to their bookies
+    again, and remain correct over a restart. Extra entries are reported with what becomes of them. Nothing else of the
+    ledgers changes, and a dry run changes nothing.
     """
     cluster = new_bookie_cluster(3)
     _, _, damaged = cluster
@@ -155,7 +155,7 @@ def test_what_an_audit_found_is_mended(
 def test_wrong_calls(
     spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bookie that takes writes is not lost, and a rate is bytes: one line, and nothing is done."""
+    """A writable bookie is not lost, and a rate must be bytes: one line, and nothing is done."""
     one = next(iter(bookie_cluster))
     words = ["rereplicate", "-u", bookie_cluster.uri, "--to", str(tmp_path / "out")]
     assert run([*words, "--lost", one.id]) == 1

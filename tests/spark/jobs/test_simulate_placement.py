@@ -1,4 +1,4 @@
-"""The job `simulate-placement`: tables, drawings, resumed runs, and one error a wrong option."""
+"""The job `simulate-placement`: tables, plots, resumed runs, and one line for each wrong option."""
 
 import csv
 import json
@@ -14,7 +14,9 @@ SMALL = ["simulate-placement", "--bookies", "30", "--racks", "5", "--ledgers", "
 
 
 def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row and a course each; the same figures however many processes there are; what is done is not done again."""
+    """Each run has a row and a course; the results do not depend on the number of processes; finished runs are not
+    repeated.
+    """
     words = [*SMALL, "--state", str(tmp_path / "state"), "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--workers", "2"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -35,7 +37,7 @@ def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_dry_run_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seeds and policies times weights."""
+    """It lists all combinations of seeds, policies and weights."""
     assert run([*SMALL, "--dry-run", "--seeds", "2", "--policy", "rack", "--policy", "default"]) == 0
     assert capsys.readouterr().out.count(" seed ") == 8
 

@@ -1,4 +1,4 @@
-"""The job `thrash`: the curve from access logs, by ledger and client, drawn, and one error for what is no log."""
+"""The job `thrash`: the curve from access logs, by ledger and client, plotted, and one line for an invalid log."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ ENTRIES = 40
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Readers of ledgers of their own, in turn: an older file and the newest one, entries of 64 KiB."""
+    """The access log of readers of separate ledgers in turn: a rotated file and the newest one, entries of 64 KiB."""
     lines = [
         f"{entry * READERS + ledger},read,{ledger},{entry},65532,disk,1,{entry},10.0.0.{ledger % 3}:{4000 + ledger},9"
         for entry in range(ENTRIES)
@@ -28,8 +28,8 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_the_curve(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A cache of sufficient size reads each entry once; with a small one it is read again and again, but with less
-    readahead not as often.
+    """A sufficiently large cache reads each entry once; a small one reads it again and again, but less often with less
+    readahead.
     """
     words = ["thrash", str(log), "--cache", "32,1024", "--readahead", "16,1", "--segment", "4", "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--state", str(tmp_path / "state")]) == 0
@@ -45,7 +45,7 @@ def test_the_curve(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_by_ledger_and_client(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who makes the disk read most, at the smallest size."""
+    """The ledgers or clients with the most disk reads, for the smallest cache."""
     words = ["thrash", str(log), "--cache", "32", "--readahead", "16", "--segment", "4", "-o", "json", "--by"]
     assert run([*words, "client"]) == 0
     clients = json.loads(capsys.readouterr().out)["clients"]
@@ -56,7 +56,7 @@ def test_by_ledger_and_client(log: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_what_is_no_log(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line that names the file, and the line of it."""
+    """One line names the file and its line."""
     (tmp_path / "other.csv").write_text("a,b\n")
     (tmp_path / "torn.csv").write_text(f"{COLUMNS}\n1,read,2\n")
     for name, says in (

@@ -1,4 +1,4 @@
-"""The model of the read cache against a bookie's own counters, on the same reads; and the log that the bookie wrote."""
+"""The model of the read cache compared with a bookie's own counters on the same reads, and the bookie's access log."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,13 +20,13 @@ SEGMENT = 64 * KIB
 READAHEAD = 40
 COUNTED = ("disk_reads", "readahead_batch_count", "rereads", "evicted_entries", "evicted_unused_entries")
 GAP = 100
-"""A ledger without entry 1: to ask for it goes through the read pool and brings nothing."""
+"""A ledger without entry 1, so that reading it goes through the read pool and loads nothing."""
 
 Reads = Iterator[tuple[int, int, int]]
 
 
 def in_turn() -> Reads:
-    """Readers of all ledgers, four entries at a time: more of them than a small cache has room for."""
+    """Sequential readers of all ledgers in turn, four entries at a time: more readers than a small cache holds."""
     for first in range(0, ENTRIES, 4):
         for ledger in range(LEDGERS):
             for entry in range(first, first + 4):
@@ -34,14 +34,14 @@ def in_turn() -> Reads:
 
 
 def in_batches() -> Reads:
-    """The same by batches that end amidst a stretch."""
+    """The same with batches that end in the middle of a stretch."""
     for first in range(0, ENTRIES, 7):
         for ledger in range(LEDGERS):
             yield ledger, first, min(7, ENTRIES - first)
 
 
 def anywhere() -> Reads:
-    """Single entries, and short stretches from amidst a ledger."""
+    """Single entries, and short stretches from the middle of a ledger."""
     random = Random(5)
     for _ in range(600):
         ledger, first = random.randrange(LEDGERS), random.randrange(ENTRIES)
@@ -51,7 +51,7 @@ def anywhere() -> Reads:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ledgers that a bookie has written to its disk."""
+    """Write ledgers to the disk of a bookie."""
     directory = tmp_path_factory.mktemp("stored")
     one_flush: dict[str, Any] = {"write_cache_bytes": 64 << 20, "flush_interval_ms": 3_600_000}
     with local_bookie(directory, **one_flush) as bookie, bookie.peer() as peer:
@@ -70,7 +70,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (in_turn, False, 128),
         (in_turn, True, 512),
-        (in_batches, False, 128),  # at 512 KiB the bookie's own counts differ by a fifth from run to run
+        (in_batches, False, 128),  # at 512 KiB the bookie's own counters differ by a fifth from run to run
         (in_batches, True, 128),
         (anywhere, False, 128),
         (anywhere, True, 2048),
@@ -79,9 +79,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_model_counts_what_the_bookie_counts(
     stored: Path, tmp_path: Path, reads: Callable[[], Reads], adaptive: bool, cache_kib: int
 ) -> None:
-    """Disk reads, what they brought, what was read again and what left unused: within 12 %.
-
-    Each read waits for what it had follow; segments are emptied a page earlier or later.
+    """Disk reads, entries loaded, read again and evicted unused agree within 12 %. Each read waits for its readahead;
+    the bookie may evict a segment a page earlier or later.
     """
     log = tmp_path / "access.csv"
     with local_bookie(
@@ -91,7 +90,7 @@ def test_the_model_counts_what_the_bookie_counts(
     ) as bookie, bookie.peer() as peer:  # fmt: skip
         for ledger, entry, count in reads():
             assert peer.ask(batch(ledger, entry, count=count) if count else read(ledger, entry)).code == 0
-            peer.ask(read(GAP, 1))  # the pool\'s one thread has then done all before it
+            peer.ask(read(GAP, 1))  # then the pool's only thread has done everything before it
         counted = bookie.storage.stats()
     settings = CacheSettings(cache_kib * KIB, SEGMENT, READAHEAD, 1 << 20, adaptive=adaptive)
     told = replay(Replay((str(log),), settings, 1))

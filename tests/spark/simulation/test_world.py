@@ -1,4 +1,4 @@
-"""A modelled cluster: what must come out whatever the numbers are, and what the proposal on weights is about."""
+"""A simulated cluster: invariants for all parameters, and the effect of weights."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,12 +15,12 @@ LOAD = Load(60_000, 66 * 0.9 * DISK / 3 / 60_000 * 0.6, 1.0, 1e9, 3, 3)
 
 
 def run(weights: str, *, policy: str = "rack", topology: Topology = TOPOLOGY, load: Load = LOAD) -> Any:
-    """One scenario."""
+    """Run one scenario."""
     return simulate(Scenario(topology, load, policy, Weights.parse(weights), LOAD.duration_s / 50, 1))
 
 
 def test_weights_fill_a_cluster_evenly() -> None:
-    """With them the first bookie is full later, all others being fuller then; newcomers get more."""
+    """With weights the first bookie is full later, when all others are fuller, and bookies that joined receive more."""
     uniform, median, least, uncapped = (run(one) for one in ("uniform", "median:3", "min:3", "uncapped"))
     assert uniform["filled_at_first_full"] + 0.02 < median["filled_at_first_full"]
     assert uniform["first_full_day"] < median["first_full_day"]
@@ -32,7 +32,7 @@ def test_weights_fill_a_cluster_evenly() -> None:
 
 
 def test_bytes_are_conserved() -> None:
-    """What was written lies on the disks, and nothing else: two copies over four bookies."""
+    """The disks have exactly what was written: two copies over four bookies."""
     topology = replace(TOPOLOGY, filled_min=0.0, filled_max=0.0, growth=())
     load = Load(10_000, 1e9, 0.0, 1e9, 4, 2)
     told = run("median:3", topology=topology, load=load)
@@ -41,7 +41,7 @@ def test_bytes_are_conserved() -> None:
 
 
 def test_what_expires_makes_room() -> None:
-    """With retention the used space stands still, and nobody is ever full."""
+    """With retention the used space stays constant, and no bookie becomes full."""
     load = replace(LOAD, ledgers=30_000, retention_s=LOAD.duration_s / 20)
     topology = replace(TOPOLOGY, filled_min=0.0, filled_max=0.0, growth=())
     told = run("median:3", topology=topology, load=load)
@@ -51,7 +51,7 @@ def test_what_expires_makes_room() -> None:
 
 
 def test_a_cluster_that_is_full_says_so() -> None:
-    """The run ends when a ledger finds too few bookies, at the day when that is."""
+    """The run ends when a ledger finds too few bookies, and reports the day."""
     told = run("uniform", policy="default", load=replace(LOAD, ledger_bytes=LOAD.ledger_bytes * 3))
     assert told["out_of_bookies_day"] == told["days"]
     assert told["ledgers"] < LOAD.ledgers
@@ -59,12 +59,12 @@ def test_a_cluster_that_is_full_says_so() -> None:
 
 @pytest.mark.parametrize("policy", ["region", "zone"])
 def test_policies_that_are_asked_one_by_one(policy: str) -> None:
-    """They run too."""
+    """Policies without bulk placement work too."""
     assert run("median:3", policy=policy, load=replace(LOAD, ledgers=300))["ledgers"] == 300
 
 
 @pytest.mark.parametrize("text", ["median", "min:0", "max:3", "median:x", ""])
 def test_weights_that_are_none(text: str) -> None:
-    """The error names the value and what may stand there."""
+    """The error has the value and the valid ones."""
     with pytest.raises(IncorrectParameter, match="uniform, uncapped, median:N or min:N"):
         Weights.parse(text)

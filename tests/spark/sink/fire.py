@@ -1,8 +1,9 @@
-"""What `test_under_fire` kills: a driver that streams one log into another, and begins its query anew when that failed.
+"""The program that `test_under_fire` kills: a driver that streams one log into another, and restarts its query when it
+has failed.
 
     python fire.py METADATA_URI FROM_LOG CHECKPOINT TO_LOG
 
-Says `started` when a query runs, and ends with 0 when everything is in the other log.
+It prints `started` when a query runs, and exits with 0 when everything is in the other log.
 """
 
 import ctypes
@@ -17,7 +18,7 @@ from tests.fixtures.spark import SETTINGS
 
 OPTIONS = {"ensembleSize": "3", "writeQuorumSize": "3", "ackQuorumSize": "2", "orphanTtl": "1h"}
 READING = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "300", "minPartitions": "2"}
-# Killed while it writes the first file of a checkpoint, Spark finds what is left of it and refuses to begin.
+# If it is killed while it writes the first file of a checkpoint, Spark finds the remains and refuses to start.
 UNDETERRED = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
 PR_SET_PDEATHSIG = 1
 FAILURES_MAX = 10
@@ -25,8 +26,10 @@ FAILURES_MAX = 10
 
 
 def main(uri: str, source: str, checkpoint: str, log: str) -> None:
-    """Until nothing is left to read."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the JVM ends with this process, this one with the test
+    """Run until nothing is left to read."""
+    ctypes.CDLL(None).prctl(
+        PR_SET_PDEATHSIG, signal.SIGKILL
+    )  # the JVM ends with this process, which ends with the test
     builder: Any = SparkSession.builder.master("local[2,4]").appName("fire")
     for key, value in {**SETTINGS, **UNDETERRED}.items():
         builder = builder.config(key, value)

@@ -20,13 +20,13 @@ def bk(three_uri: str) -> Iterator[BookKeeper]:
 
 
 def sink(frame: Any, uri: str, **options: Any) -> Any:
-    """A writer with small quorums."""
+    """Return a writer with small quorums."""
     small = {"metadataServiceUri": uri, "ensembleSize": 1}
     return frame.write.format("bookkeeper").options(**{**small, **options})
 
 
 def values(bk: BookKeeper, ledgers: tuple[int, ...], password: bytes = b"") -> list[bytes]:
-    """All entries of these ledgers, in order."""
+    """Return all entries of these ledgers, in order."""
     found = []
     for ledger in ledgers:
         with bk.open_ledger(ledger, password=password) as reader:
@@ -35,13 +35,13 @@ def values(bk: BookKeeper, ledgers: tuple[int, ...], password: bytes = b"") -> l
 
 
 def written(bk: BookKeeper, log: str) -> tuple[int, ...]:
-    """The ledgers of a log."""
+    """Return the ledgers of a log."""
     return bk.logs.get(log).value.ledgers
 
 
 @pytest.mark.quick
 def test_rows_become_entries_in_order(spark: Any, three_uri: str, bk: BookKeeper) -> None:
-    """One ledger a partition, ordered by partition; its metadata says who wrote it; a second write comes behind."""
+    """One ledger per partition, ordered by partition, whose metadata says who wrote it; a second write is appended."""
     frame = spark.range(0, 1000, 1, 2).selectExpr("concat('row ', id) AS value")
     options = {"log": "rows", "password": "p", "metadata.app": "test", "writeQuorumSize": 1}
     sink(frame, three_uri, **options).mode("append").save()
@@ -62,7 +62,7 @@ def test_rows_become_entries_in_order(spark: Any, three_uri: str, bk: BookKeeper
 
 
 def test_a_full_ledger_is_followed_by_another(spark: Any, three_uri: str, bk: BookKeeper) -> None:
-    """maxLedgerBytes: no ledger is larger, unless one entry is; nothing is lost between them."""
+    """maxLedgerBytes: no ledger is larger, unless a single entry is; nothing is lost between them."""
     frame = spark.range(0, 100, 1, 1).selectExpr(
         "CASE WHEN id = 50 THEN repeat('x', 900) ELSE repeat('y', 100) END value"
     )
@@ -75,7 +75,7 @@ def test_a_full_ledger_is_followed_by_another(spark: Any, three_uri: str, bk: Bo
 
 
 def test_rows_go_to_the_log_that_they_name(spark: Any, three_uri: str, bk: BookKeeper, tmp_path: Path) -> None:
-    """Column log; option log overrides it; the manifest lists what was written."""
+    """The column log names the log; the option log overrides it; the manifest lists what was written."""
     frame = spark.range(0, 30, 1, 1).selectExpr(
         "CAST(concat('v', id) AS BINARY) value", "concat('log-', id % 3) AS log"
     )
@@ -89,7 +89,7 @@ def test_rows_go_to_the_log_that_they_name(spark: Any, three_uri: str, bk: BookK
 
 
 def test_overwriting_replaces_the_list(spark: Any, three_uri: str, bk: BookKeeper) -> None:
-    """The old ledgers go when the new ones are there; an empty frame empties the log."""
+    """The old ledgers are deleted once the new ones are committed; an empty frame empties the log."""
     frame = spark.range(0, 10, 1, 1).selectExpr("concat(id) value")
     sink(frame, three_uri, log="over").mode("append").save()
     old = written(bk, "over")
@@ -101,7 +101,7 @@ def test_overwriting_replaces_the_list(spark: Any, three_uri: str, bk: BookKeepe
 
 
 def test_a_job_that_fails_leaves_nothing(spark: Any, three_uri: str, bk: BookKeeper) -> None:
-    """A row that cannot be written, when thousands are: neither log nor ledgers."""
+    """A row that cannot be written, after thousands that were: neither log nor ledgers remain."""
     before = set(bk.list_ledgers())
     frame = spark.range(0, 15_000, 1, 1).selectExpr("IF(id = 14999, NULL, concat(id)) value")
     with pytest.raises(Exception, match="column value is null in 1 of"):
@@ -122,7 +122,7 @@ def test_a_job_that_fails_leaves_nothing(spark: Any, three_uri: str, bk: BookKee
 def test_what_cannot_be_written_is_told(
     spark: Any, three_uri: str, bk: BookKeeper, columns: str, options: dict[str, Any], said: str
 ) -> None:
-    """One line with option or column, value and remedy, through Spark's error."""
+    """One line has option or column, value and remedy, through Spark's error."""
     frame = spark.range(0, 10, 1, 1).selectExpr(*columns.split(", "))
     with pytest.raises(Exception, match=said):
         sink(frame, three_uri, **options).mode("append").save()

@@ -1,4 +1,4 @@
-"""The driver's part of the sink, without a JVM: what was committed before is recognised; only orphans are deleted."""
+"""The driver's side of the sink, without a JVM: an earlier commit is recognised, and only orphans are deleted."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def bk(three_uri: str) -> Iterator[BookKeeper]:
 
 
 def settings(uri: str, **other: Any) -> Settings:
-    """Of a job that writes to one bookie."""
+    """Return the settings of a job that writes to one bookie."""
     given = Settings(
         cluster=Cluster(uri),
         sizes=(1, 1, 1),
@@ -54,7 +54,7 @@ def settings(uri: str, **other: Any) -> Settings:
 
 
 def attempt(bk: BookKeeper, of: Settings, logs: Sequence[str], partition: int = 0, batch: int = 0) -> Result:
-    """A task attempt of a stream that writes a row to each of these logs."""
+    """Run a task attempt of a stream that writes a row to each of these logs."""
     stale = stale_at_ms(of)
     one = Attempt(bk, of, Labels(of.job, "query", batch, partition, 0, "", stale))
     rows = {"value": [f"{log} {partition}" for log in logs], "log": list(logs)}
@@ -63,16 +63,18 @@ def attempt(bk: BookKeeper, of: Settings, logs: Sequence[str], partition: int = 
 
 
 def ledgers_of(*results: Result) -> list[int]:
-    """By partition."""
+    """Return the ledgers by partition."""
     return [one.ledger for result in results for one in result.written]
 
 
 def test_a_batch_that_is_repeated_is_recognised(three_uri: str, bk: BookKeeper) -> None:
-    """A driver dies between two logs: the repeated batch is in each of them once, and what it wrote in vain goes."""
+    """The driver dies between two logs: the repeated batch is in each of them once, and what it wrote in vain is
+    deleted.
+    """
     of = settings(three_uri)
     first = [attempt(bk, of, ["r-a", "r-b"], partition) for partition in (0, 1)]
     a = [result.written[0].ledger for result in first]
-    bk.logs.append("r-a", a, ("query", 0))  # the driver got as far as this
+    bk.logs.append("r-a", a, ("query", 0))  # the driver got this far
     again = [attempt(bk, of, ["r-a", "r-b"], partition) for partition in (1, 0)]
     commit(bk, of, again, 0)
     assert bk.logs.get("r-a").value.ledgers == tuple(a)
@@ -86,7 +88,9 @@ def test_a_batch_that_is_repeated_is_recognised(three_uri: str, bk: BookKeeper) 
 
 
 def test_an_abort_after_a_commit_deletes_nothing(three_uri: str, bk: BookKeeper) -> None:
-    """Spark aborts when a commit failed, and it may have failed for want of an answer; losers of the job go."""
+    """Spark aborts when a commit failed, which may be due to a lost response; ledgers of failed attempts are
+    deleted.
+    """
     of = settings(three_uri, job="answer lost")
     began = time.time_ns() // 1_000_000
     loser, winner = attempt(bk, of, ["abort"]), attempt(bk, of, ["abort"])
@@ -101,7 +105,9 @@ def test_an_abort_after_a_commit_deletes_nothing(three_uri: str, bk: BookKeeper)
 
 
 def test_orphans_are_what_nobody_can_commit(three_uri: str, bk: BookKeeper) -> None:
-    """Neither the committed, nor what may be committed yet, nor another log's; and each is looked at once."""
+    """These are neither the committed ledgers, nor those that may still be committed, nor another log's; each is
+    examined once.
+    """
     of = settings(three_uri)
     old, committed, elsewhere = attempt(bk, of, ["o"]), attempt(bk, of, ["o"]), attempt(bk, of, ["p"])
     running = attempt(bk, replace(of, orphan_ttl_s=7200.0), ["o"])
@@ -121,7 +127,7 @@ def test_orphans_are_what_nobody_can_commit(three_uri: str, bk: BookKeeper) -> N
 
 @pytest.mark.parametrize("kind", ["binary", "string", "large_binary", "large_string"])
 def test_values_are_taken_as_they_lie(kind: str) -> None:
-    """Slices, empty values, 64-bit offsets, nothing at all."""
+    """Slices, empty values, 64-bit offsets, and empty arrays."""
     column = pa.array([b"", b"ab", b"", b"cde", b"f"], pa.binary()).cast(getattr(pa, kind)())
     for array in (column, column[1:4], column[2:2], pa.array([b""], pa.binary())):
         payloads, offsets = flat(array)

@@ -1,4 +1,4 @@
-"""Format `bookkeeper`, written as a stream: each batch once, also when it is repeated; complete mode overwrites."""
+"""Format `bookkeeper`, written as a stream: each batch once, even if it is repeated; complete mode overwrites."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def bk(three_uri: str) -> Iterator[BookKeeper]:
 
 
 def ledger_of(bk: BookKeeper, *values: bytes) -> int:
-    """A closed one."""
+    """Write a closed ledger."""
     with bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
         for value in values:
             ledger.append(value)
@@ -27,7 +27,7 @@ def ledger_of(bk: BookKeeper, *values: bytes) -> int:
 
 
 def values(bk: BookKeeper, log: str) -> list[bytes]:
-    """All entries of a log, sorted."""
+    """Return all entries of a log, sorted."""
     found = []
     for ledger in bk.logs.get(log).value.ledgers:
         with bk.open_ledger(ledger) as reader:
@@ -36,14 +36,14 @@ def values(bk: BookKeeper, log: str) -> list[bytes]:
 
 
 def run(frame: Any, uri: str, log: str, checkpoint: Path, mode: str = "append") -> None:
-    """What there is of a stream, into a log."""
+    """Stream what is available into a log."""
     sink = frame.writeStream.format("bookkeeper").options(metadataServiceUri=uri, log=log, ensembleSize="1")
     query = sink.outputMode(mode).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
 
 
 def streamed(spark: Any, uri: str, log: str, **options: str) -> Any:
-    """A log as a stream, from its start."""
+    """Read a log as a stream, from its start."""
     reading = {"metadataServiceUri": uri, "log": log, "startingOffsets": "earliest", **options}
     return spark.readStream.format("bookkeeper").options(**reading).load()
 
@@ -51,8 +51,8 @@ def streamed(spark: Any, uri: str, log: str, **options: str) -> Any:
 def test_a_batch_that_spark_repeats_is_in_the_log_once(
     spark: Any, three_uri: str, bk: BookKeeper, tmp_path: Path
 ) -> None:
-    """The driver dies when a batch is in the log and the checkpoint does not say so yet: Spark does it again, and what
-    is written again is deleted.
+    """The driver dies when a batch is in the log and not yet in the checkpoint: Spark repeats it, and what is written
+    again is deleted.
     """
     rows = [b"%d" % number for number in range(6)]
     bk.logs.create("stream-in", [ledger_of(bk, *rows[:3]), ledger_of(bk, *rows[3:])])
@@ -72,7 +72,7 @@ def test_a_batch_that_spark_repeats_is_in_the_log_once(
 
 
 def test_complete_mode_overwrites(spark: Any, three_uri: str, bk: BookKeeper, tmp_path: Path) -> None:
-    """After each batch the log holds the whole result and nothing else; the ledgers of the one before are gone."""
+    """After each batch the log has the entire result and nothing else; the ledgers of the previous one are deleted."""
     bk.logs.create("counted-in", [ledger_of(bk, b"a", b"b", b"a")])
     counts = streamed(spark, three_uri, "counted-in").groupBy("value").count()
     frame = counts.selectExpr("concat(decode(value, 'UTF-8'), ' ', count) AS value")

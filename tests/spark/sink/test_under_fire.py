@@ -1,6 +1,6 @@
 """Exactly once under fire: drivers, Python workers and bookies are killed while a stream goes from a log into a log.
 
-BOOKIE_SPARK_RESTARTS says how often the driver is killed (1); BOOKIE_SPARK_SEED repeats a course.
+BOOKIE_SPARK_RESTARTS is how often the driver is killed (1); BOOKIE_SPARK_SEED repeats a course.
 """
 
 import os
@@ -34,13 +34,15 @@ RESTARTS = int(os.environ.get("BOOKIE_SPARK_RESTARTS", "1"))
 SEED = int(os.environ.get("BOOKIE_SPARK_SEED", random.SystemRandom().randrange(1 << 32)))
 LEDGERS_A_ROUND, ROWS_A_LEDGER = 2, 600
 LEDGERS_OF_A_LIFE = 6
-"""Made by tasks before the driver is killed, at most. A round takes eight or so: it shall not be over before."""
+"""The most ledgers that tasks create before the driver is killed. A round takes about eight, so that it is not over
+before.
+"""
 REST_S_MAX = 0.5
 PATIENCE_S = 600.0
 
 
 class Fire:
-    """Who is killed, and when: by a seeded dice."""
+    """Decides by a seeded random generator what is killed, and when."""
 
     def __init__(self, cluster: LocalCluster, bk: BookKeeper, directory: Path, log: str) -> None:
         self.seeded_random = random.Random(SEED)
@@ -56,7 +58,7 @@ class Fire:
         self._never = Event()
 
     def feed(self, number: int) -> None:
-        """Ledgers for two batches more."""
+        """Add ledgers for two more batches."""
         for which in range(LEDGERS_A_ROUND):
             rows = [b"%d %d %d %s" % (number, which, row, b"x" * (row % 90)) for row in range(ROWS_A_LEDGER)]
             with self.bk.create_ledger(ensemble_size=3, write_quorum_size=3) as ledger:
@@ -65,7 +67,7 @@ class Fire:
             self.rows += rows
 
     def drive(self, *, to_the_end: bool) -> None:
-        """One life of the driver, with what happens to its workers and to bookies meanwhile."""
+        """Run the driver until it ends or is killed, while its workers and bookies are killed too."""
         env = os.environ | {
             "JAVA_HOME": str(java_of_spark().resolve().parent.parent),
             "PYSPARK_PYTHON": sys.executable,
@@ -110,11 +112,13 @@ class Fire:
             driver.stdout.close()
 
     def _written(self) -> int:
-        """Ids of ledgers grow: how many were made, deleted ones too."""
+        """Return how many ledgers were created, including deleted ones, because their ids grow."""
         return max(self.bk.list_ledgers())
 
     def _await(self, driver: subprocess.Popen[bytes], newest: int) -> None:
-        """Until tasks made so many ledgers, or nobody will, and a moment more: any step of a batch may be under way."""
+        """Wait until tasks have created a number of ledgers, or none will, and a moment longer, so that any step of a
+        batch may be in progress.
+        """
         end = monotonic() + PATIENCE_S
         while self._written() < newest and driver.poll() is None:
             assert monotonic() < end, self.errors.read_text(errors="replace")[-2000:]
@@ -129,14 +133,14 @@ class Fire:
                 os.kill(self.seeded_random.choice(workers), signal.SIGKILL)
 
     def _kill_bookie(self) -> LocalBookie:
-        bookie = self.seeded_random.choice(list(self.cluster)[1:])  # the first has the metadata of all
+        bookie = self.seeded_random.choice(list(self.cluster)[1:])  # the first bookie has the metadata of all
         self.killed["bookie"] += 1
         bookie.kill()
         return bookie
 
 
 def below(parent: int) -> Iterator[int]:
-    """All processes under one."""
+    """Yield all processes below one."""
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, task.read_text().split()):
@@ -145,14 +149,16 @@ def below(parent: int) -> Iterator[int]:
 
 
 def command_of(pid: int) -> bytes:
-    """Its command line; empty once it is gone."""
+    """Return the command line of a process; empty once it is gone."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
 
 
 def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
-    """Whatever was killed: the log holds what went in, by count and checksum, and orphans can be told and deleted."""
+    """Whatever was killed, the log has exactly the input, by count and checksum, and orphans can be identified and
+    deleted.
+    """
     from bookie.spark.sink import orphans
 
     java_of_spark()
@@ -177,12 +183,12 @@ def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
 
 
 def entries_of(bk: BookKeeper, ledger: int) -> Iterator[Any]:
-    """All of a ledger."""
+    """Return all entries of a ledger."""
     with bk.open_ledger(ledger) as reader:
         for batch in reader.batches():
             yield from batch
 
 
 def checksum(rows: list[bytes]) -> int:
-    """Of all rows, whatever their order: partitions of a batch follow each other, files of a partition need not."""
+    """Return a checksum of all rows that does not depend on their order, because the files of a partition have none."""
     return zlib.crc32(b"\n".join(sorted(rows)))
