@@ -1,6 +1,6 @@
-"""A hundred thousand entries in and out, with numpy: `python docs/examples/bulk.py [host:port]`.
+"""Write and read a hundred thousand entries with numpy: `python docs/examples/bulk.py [host:port]`.
 
-No entry becomes a Python object: payloads go out of one array, batches come back as one buffer with offsets.
+No Python object is created for an entry: payloads are sent from one array, and batches return one buffer with offsets.
 """
 
 import sys
@@ -15,7 +15,7 @@ ENTRIES = 100_000
 
 
 def main(address: str) -> None:
-    """Append a column of numbers, one an entry, then read and sum it."""
+    """Append a column of numbers, one per entry, then read the numbers and print their sum."""
     host, _, port = address.rpartition(":")
     digest = Digest.of()
     ledger = time.time_ns()

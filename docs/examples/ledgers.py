@@ -1,4 +1,4 @@
-"""Ledgers on a cluster of three bookies or more: written, batch-read, followed while somebody writes.
+"""Write a ledger on a cluster of at least three bookies, batch-read it, and follow a ledger while it is being written.
 
 python docs/examples/ledgers.py zk+hierarchical://127.0.0.1:2181/ledgers
 python docs/examples/ledgers.py grpc://127.0.0.1:3182
@@ -12,7 +12,7 @@ from bookie.client import BookKeeper, EntryBatch, aio
 
 
 def by_threads(uri: str, records: list[bytes]) -> None:
-    """Calls that wait, and futures."""
+    """Use the client for threads: blocking calls and futures."""
     with BookKeeper(uri) as bk:
         with bk.create_ledger(
             ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, digest_type="CRC32C", password=b""
@@ -29,7 +29,7 @@ def by_threads(uri: str, records: list[bytes]) -> None:
 
 
 async def on_asyncio(uri: str, records: list[bytes]) -> None:
-    """The same calls, awaited; one task writes, the other follows until the ledger is closed."""
+    """Use the client for asyncio: one task writes, another one follows until the ledger is closed."""
     async with aio.BookKeeper(uri) as bk, bk.create_ledger(write_quorum_size=3, digest_type="CRC32C") as ledger:
 
         async def follow() -> int:

@@ -1,11 +1,12 @@
-"""Every night: audit a cluster, export its ledgers to Parquet, read them back. Needs `pip install 'bookie[spark]'`.
+"""Audit a cluster, export its ledgers to Parquet and read them back. Needs `pip install 'bookie[spark]'`.
 
 python docs/examples/nightly_export.py
 python docs/examples/nightly_export.py /exports zk+hierarchical://h1:2181/ledgers
 
-Without a cluster it starts one of three bookies with a few ledgers in it. What is written lies in a directory of the
-day: audit/report.html, data/ and the states of both jobs, so that a night that was cut short goes on when called again.
-A night with findings exports too, and ends with exit code 3: what bookies lack is told, and what was read is verified.
+Without a URI, the program starts a cluster of three bookies with a few ledgers. It writes audit/report.html, data/ and
+the states of both jobs to a directory of the day, so that an interrupted run continues with the next call. If the audit
+has findings, the ledgers are exported nevertheless, and the exit code is 3: the report names what bookies lack, and all
+exported entries were verified.
 """
 
 import datetime as dt
@@ -23,7 +24,7 @@ from bookie.spark.bkpipe import run
 
 
 def fill(uri: str) -> None:
-    """Three ledgers of a thousand orders each."""
+    """Write three ledgers of a thousand orders each."""
     with BookKeeper(uri) as bk:
         for batch in range(3):
             with bk.create_ledger(ensemble_size=3, write_quorum_size=2, ack_quorum_size=2, password=b"") as ledger:
@@ -32,7 +33,7 @@ def fill(uri: str) -> None:
 
 
 def night(root: Path, uri: str) -> int:
-    """What cron calls: 0, or the exit code of the job that is not well."""
+    """Run both jobs; return 0, or the exit code of the job that failed or has findings."""
     today = root / dt.datetime.now(dt.UTC).date().isoformat()
     where = ["-u", uri, "--master", "local[2]"]
     audit = ["audit", *where, "--sample", "all", "--to", f"{today}/audit", "--state", f"{today}/audit.state"]

@@ -1,7 +1,7 @@
-"""Write to one bookie, read back, fence: `python docs/examples/one_bookie.py [host:port]` while `make run`'s serves.
+"""Write to one bookie, read back and fence: `python docs/examples/one_bookie.py [host:port]` after `make run`.
 
-A channel speaks to a single bookie. Choosing bookies, replicating over them and closing ledgers is the work of a client
-above it; here the ledger id is our own choice.
+A channel talks to a single bookie. Choosing bookies, replicating entries and closing ledgers are the work of the client
+`bookie.client.BookKeeper`; here the program chooses the ledger id itself.
 """
 
 import sys
@@ -13,7 +13,7 @@ from bookie.errors import LedgerFenced
 
 
 def main(address: str) -> None:
-    """Add three entries, read them one by one and as a batch, then keep everybody from adding more."""
+    """Add three entries, read them one by one and as a batch, then fence the ledger."""
     host, _, port = address.rpartition(":")
     digest = Digest.of(password=b"secret")
     ledger = time.time_ns()

@@ -1,9 +1,9 @@
-"""The messages of a Pulsar topic, read in Spark from the bookies. Needs `pip install 'bookie[spark]'`.
+"""Read the messages of a Pulsar topic in Spark from the bookies. Needs `pip install 'bookie[spark]'`.
 
 python docs/examples/pulsar_topic.py zk+hierarchical://127.0.0.1:2181/ledgers public/default/persistent/orders
 
-An entry of the ledgers is a message, or a batch of them, behind Pulsar's metadata. What is compressed or encrypted
-is an error here, and so are chunks and the markers of transactions.
+An entry of the ledgers is a message or a batch of messages, preceded by Pulsar's metadata. Compressed and encrypted
+messages, chunks and the markers of transactions are errors in this program.
 """
 
 import struct
@@ -19,7 +19,7 @@ PAYLOAD_SIZE = 3  # of SingleMessageMetadata
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of Protocol Buffers, and where it ends."""
+    """Decode a varint; return its value and where it ends."""
     value = shift = 0
     while data[at] & 0x80:
         value |= (data[at] & 0x7F) << shift
@@ -28,7 +28,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int]]:
-    """The fields of a Protocol Buffers message: number and value, or length where it has bytes."""
+    """Yield the fields of a Protocol Buffers message: the number, and the value or, for bytes, the length."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -40,13 +40,13 @@ def fields(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def sized(data: bytes) -> tuple[dict[int, int], bytes]:
-    """The fields behind a length, and what follows them."""
+    """Decode a message with a length in front of it; return its fields and the bytes after it."""
     (length,) = struct.unpack_from(">I", data)
     return dict(fields(data[4 : 4 + length])), data[4 + length :]
 
 
 def messages(entry: bytes) -> list[bytes]:
-    """The payloads of the messages in one entry."""
+    """Return the payloads of the messages in one entry."""
     data = bytes(entry)
     if data[:2] == BROKER_METADATA.to_bytes(2):
         _, data = sized(data[2:])

@@ -1,4 +1,4 @@
-"""Writes a ledger, reads it back in Spark, once as a query and once as a stream. Needs `pip install 'bookie[spark]'`.
+"""Write a ledger, and read it in Spark as a query and as a stream. Needs `pip install 'bookie[spark]'`.
 
 python docs/examples/spark_read.py grpc://127.0.0.1:3182
 """

@@ -1,10 +1,10 @@
-"""Words of a live log, counted as they are written. Needs `pip install 'bookie[spark]'`.
+"""Count the words of a log while it is being written. Needs `pip install 'bookie[spark]'`.
 
 python docs/examples/spark_word_count.py
 python docs/examples/spark_word_count.py 100 grpc://127.0.0.1:3182
 
-Without a cluster it starts a bookie. So many sentences (100) are written to a log, twenty a second, a ledger for each
-25, while Structured Streaming counts their words; it ends when every word is counted.
+Without a URI, the program starts a bookie. It writes the given number of sentences (100) to a log, twenty a second,
+with a ledger for every 25, while Structured Streaming counts their words. It ends when every word has been counted.
 """
 
 import sys
@@ -25,7 +25,7 @@ PAUSE_S = 0.05
 
 
 def write(uri: str, count: int) -> None:
-    """Sentences, one an entry; a ledger is in the log from before its first entry on."""
+    """Write sentences, one per entry; each ledger is appended to the log before its first entry."""
     with BookKeeper(uri) as bk:
         for first in range(0, count, 25):
             with bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, password=b"") as ledger:
@@ -36,7 +36,7 @@ def write(uri: str, count: int) -> None:
 
 
 def main(count: int, uri: str) -> None:
-    """Count until all is counted; the words that occur most, and how many there are."""
+    """Count until all words are counted; print the most frequent ones and the total."""
     expected = sum(len(SENTENCES[number % len(SENTENCES)].split()) for number in range(count))
     with BookKeeper(uri) as bk:
         bk.logs.create(LOG)
