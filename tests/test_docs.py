@@ -110,6 +110,28 @@ def test_the_programs_of_the_quick_start_run(
     assert said[10].startswith("grpc://127.0.0.1:")
 
 
+ROOT = DOCS.parent
+FAST = ROOT / "bookie/_fast"
+PAGES_OF_FILES = [
+    *DOCS.rglob("*.md"),
+    *(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md", "perf/README.md")),
+]
+FILE = re.compile(r"`((?:\.ci|admin|bookie|conf|docs|perf|proto|tests)/(?!.*NAME)[\w./-]*)`")
+SOURCE = re.compile(r"(?<![\w/])((?:base|wire|entrylog|index|journal|cache|store|server)/\w+)\.pyx")
+MODULE = re.compile(r"\bmodules? `([\w.]+)`(?:, `([\w.]+)`)?(?: and `([\w.]+)`)?")
+
+
+@pytest.mark.parametrize("page", PAGES_OF_FILES, ids=lambda page: page.stem)
+def test_files_and_modules_are_there(page: Path) -> None:
+    """Files and directories that a page names, and compiled modules, which it names without `bookie._fast`."""
+    text = page.read_text()
+    for name in FILE.findall(text):
+        assert any((ROOT / f"{name}{suffix}").exists() for suffix in ("", ".pyx", ".pxd", ".py")), name
+    modules = {name.replace(".", "/") for found in MODULE.findall(text) for name in found if "." in name}
+    for name in modules | set(SOURCE.findall(text)):
+        assert any((FAST / f"{name}{suffix}").exists() for suffix in (".pyx", ".pxd")), name
+
+
 def test_every_page_is_found() -> None:
     """By the site's navigation or from a page; links between pages lead to pages and headings that are there, none to a
     directory, which a site does not list.
