@@ -1,4 +1,4 @@
-"""The limits as Python sees them: the very numbers of the compiled modules, and those that a configuration gives."""
+"""The limits for Python: those of the compiled modules, and those that follow from a configuration."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -21,15 +21,15 @@ BOUNDS = Bounds(
 
 
 def entry_bytes_max(uint64_t frame_bytes) -> int:
-    """The largest entry that frames of so many bytes, length word included, can bring."""
+    """Return the size of the largest entry that frames of `frame_bytes`, length word included, can carry."""
     return frame_bytes - ADD_FRAME_BYTES
 
 
 def half_entry_bytes(uint64_t cache_bytes) -> int:
-    """The largest entry that the write cache of one ledger directory takes, given the bytes of both halves."""
+    """Return the size of the largest entry for a ledger directory's write cache of `cache_bytes` in two halves."""
     return max(0, <int64_t> (cache_bytes // 2) - HALF_OVERHEAD)
 
 
 def group_entry_bytes(uint64_t buffer_bytes, uint64_t alignment) -> int:
-    """The largest entry that a group of one journal takes, given the bytes of both its buffers and their alignment."""
+    """Return the size of the largest entry that a journal group takes, given bytes and alignment of both buffers."""
     return max(0, <int64_t> group_capacity(buffer_bytes, alignment) - LENGTH_PREFIX)

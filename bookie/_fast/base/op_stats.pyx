@@ -1,4 +1,4 @@
-"""Observations recorded by the data path, and a consistent enough copy of them for Python."""
+"""Recording observations on the data path, and copying them for Python."""
 from collections import namedtuple
 
 from cpython.bytes cimport PyBytes_FromStringAndSize

@@ -15,7 +15,7 @@ cdef struct Pace:
 
 cdef void pace_init(Pace* pace) noexcept nogil
 cdef void pace_destroy(Pace* pace) noexcept nogil
-# Wait until `bytes` more may be moved. After a pause, a tenth of a second's worth may be moved at once. Return False
+# Wait until `bytes` more may be moved. After idle time, a tenth of a second's worth may be moved at once. Return False
 # if the pace was stopped.
 cdef bint pace_take(Pace* pace, int64_t bytes) noexcept nogil
 # Change the rate, in bytes per second, from any thread; a waiting thread follows the new rate at once.

@@ -472,7 +472,7 @@ cdef class WriteWindow:
         return self.indices(entry, slot.failed)
 
     def unacked(self, int64_t index, int64_t first=0):
-        """Return the sent, pending entries from `first` on that the bookie at `index` has not acknowledged."""
+        """Return sent, pending entries from `first` on that lack the acknowledgement of the bookie at `index`."""
         cdef Slot* slot
         cdef int64_t k, place
         cdef int64_t count = 0

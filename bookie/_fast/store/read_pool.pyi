@@ -1,6 +1,6 @@
 from bookie._fast.store.storage import StorageEngine
 
-# Bytes of the jobs of a pool whose queue holds so many.
+# Bytes that the jobs of a pool with this queue limit take.
 def bytes_max(queue_max: int) -> int: ...
 
 class ReadPoolWorkers:

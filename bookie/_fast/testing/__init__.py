@@ -1,4 +1,4 @@
-"""What only tests use: file operations that fail, tear and stall as planned (`faulty`).
+"""File operations that fail, tear and stall as planned, for tests only (`faulty`).
 
 Built with BOOKIE_FAULTS=1 and left out of a release build.
 

@@ -1,7 +1,7 @@
-"""File operations that fail on a plan, for tests: real calls, wrapped.
+"""File operations that fail as planned, for tests: the real calls, wrapped.
 
-Built only with BOOKIE_FAULTS=1 or BOOKIE_DEBUG=1. FileOps carries no context, so there is one plan and one trace a
-process; every FaultyFiles shares them. Thread-safe.
+Built only with BOOKIE_FAULTS=1 or BOOKIE_DEBUG=1. FileOps carries no context, so a process has one plan and one trace,
+which all FaultyFiles share. Any thread.
 """
 from bookie._fast.base.file cimport Files
 

@@ -1,7 +1,8 @@
-"""File operations that fail, shorten, stall or kill on a plan, and a trace of every call, for tests.
+"""File operations that fail, shorten, stall or kill as planned, and a trace of all calls, for tests.
 
-A rule names an operation, a path suffix, the n-th matching call from which it works, and for how many calls. Paths of
-descriptors are remembered at open and follow renames. Any thread may call; one lock guards plan, paths and trace.
+A rule names an operation, a path suffix, the n-th matching call with which it begins to act, and the number of calls
+on which it acts. The paths of descriptors are remembered at open and follow renames. Any thread may call; one lock
+guards plan, paths and trace.
 """
 from collections import namedtuple
 
@@ -68,17 +69,17 @@ ACTIONS = ("", "EIO", "ENOSPC", "SHORT", "KILL", "STALL", "EINVAL", "EDQUOT", "E
 cdef struct Rule:
     Op op
     Action action
-    int nth                      # matching calls still to let pass, plus one
-    int times                    # calls to act on after that; negative = for ever
+    int nth                      # matching calls to let pass, plus one
+    int times                    # calls to act on after that; negative for all
     int hits
-    ssize_t transferred          # of a read or write, before the action; -1 = SHORT: half, others: nothing
+    ssize_t transferred          # bytes read or written before the action; -1: half for SHORT, none for others
     char suffix[PATH_BYTES]
 
 cdef struct Traced:
     Op op
     off_t offset
     size_t size
-    char path[48]                # its end
+    char path[48]                # the end of the path
 
 cdef struct Verdict:
     Action action
@@ -90,7 +91,7 @@ cdef Rule rules[RULES_MAX]
 cdef int rule_count = 0
 cdef int64_t releases = 0
 cdef char paths[FDS_MAX][PATH_BYTES]
-cdef bint untold[FDS_MAX]        # open files that no sync has told yet of what the disk lost
+cdef bint untold[FDS_MAX]        # open files whose lost writes no sync has reported yet
 cdef Traced traced[TRACE_MAX]
 cdef int traced_count = 0
 cdef FileOps* real = real_ops()
@@ -120,7 +121,7 @@ cdef void record(Op op, const char* path, off_t offset, size_t size) noexcept no
 
 
 cdef Verdict judge(Op op, const char* path, off_t offset, size_t size) noexcept nogil:
-    """Trace the call, count it on every rule that matches; the first that is due decides. Stalls here, kills later."""
+    """Trace the call and count it in all matching rules; the first due rule decides. It stalls here; it kills later."""
     cdef Verdict verdict = Verdict(Action.NOTHING, 0)
     cdef Rule* rule
     cdef int64_t seen
@@ -151,12 +152,12 @@ cdef Verdict judge(Op op, const char* path, off_t offset, size_t size) noexcept 
 
 
 cdef const char* path_of(int fd) noexcept nogil:
-    """The last slot, which no descriptor fills, is the empty path."""
+    """Return the path of a descriptor; the last slot, which no descriptor uses, is the empty path."""
     return paths[fd if 0 <= fd < FDS_MAX - 1 else FDS_MAX - 1]
 
 
 cdef int outcome(Verdict verdict) noexcept nogil:
-    """0 to carry on, or -errno; does not return for KILL."""
+    """Return 0 to carry on, or -errno; KILL does not return."""
     if verdict.action == Action.KILL:
         kill(getpid(), SIGKILL)
     if verdict.action == Action.FAIL_EIO:
@@ -195,7 +196,7 @@ cdef ssize_t faulty_pread(int fd, void* buffer, size_t size, off_t offset) noexc
 
 
 cdef ssize_t write_some(int fd, const iovec* parts, int count, off_t offset, size_t limit) noexcept nogil:
-    """At most `limit` bytes of `parts`; what a direct descriptor refuses (no whole blocks) goes in by another one."""
+    """Write at most `limit` bytes of `parts`, through another descriptor if a direct one refuses a partial block."""
     cdef iovec cut[PARTS_MAX]
     cdef char path[32]
     cdef ssize_t written
@@ -211,7 +212,7 @@ cdef ssize_t write_some(int fd, const iovec* parts, int count, off_t offset, siz
         return 0
     written = real.pwritev(fd, cut, n, offset)
     if written == -EINVAL:
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd)     # by whatever name it has now
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd)     # whatever its name is now
         buffered = real.open(path, O_WRONLY, 0)
         written = real.pwritev(buffered, cut, n, offset)
         real.close(buffered)
@@ -240,7 +241,7 @@ cdef ssize_t faulty_pwritev(int fd, const iovec* parts, int count, off_t offset)
 
 
 cdef void lose(int fd) noexcept nogil:
-    """What was written will not reach the disk. As Linux has it, each file that is open now is told once, by a sync."""
+    """Lose written bytes. As in Linux, the next sync of each file that is open now reports that once."""
     cdef int other
     pthread_mutex_lock(&lock)
     for other in range(FDS_MAX - 1):
@@ -319,7 +320,7 @@ faulty.close = faulty_close
 
 
 cdef class FaultyFiles(Files):
-    """Hand it to an engine in place of Files; then plan()."""
+    """File operations that follow `plan()`; pass it to a constructor in place of Files."""
 
     def __cinit__(self):
         self.ops = &faulty
@@ -329,13 +330,20 @@ Call = namedtuple("Call", "op path offset size")
 
 
 def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-1):
-    """Add a rule: from the `nth` matching call on, `times` calls (negative: all) meet `action`; the rule's number.
+    """Add a rule and return its number: from the `nth` matching call on, `times` calls (negative: all) meet `action`.
 
-    `action`: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()),
-    LOST (a pwritev goes well, and its bytes do not reach the disk: each descriptor of the file that is open then is
-    told EIO once, by its next fdatasync).
-    `suffix`: of the path; a rename goes by its new name. `transferred`: bytes a pread or pwritev moves before the
-    action; -1 = half for SHORT, else none.
+    Args:
+        op: open, pread, pwritev, fdatasync, fallocate, rename, unlink or close.
+        action: EIO, ENOSPC, EDQUOT, EROFS, EINVAL, SHORT, KILL (SIGKILL to this process), STALL (until release()), or
+            LOST: a pwritev succeeds, but its bytes do not reach the disk, and the next fdatasync of each descriptor
+            that is open on the file then fails once with EIO.
+        nth: the matching call with which the rule begins to act.
+        times: the number of calls on which it acts.
+        suffix: end of the path; for a rename, of its new name.
+        transferred: bytes that a pread or pwritev moves before the action; -1 means half for SHORT, else none.
+
+    Raises:
+        ValueError: for an unknown op or action, or one that does not fit the other; or if there are too many rules.
     """
     global rule_count
     encoded = suffix.encode()
@@ -365,7 +373,7 @@ def plan(op, action, *, int nth=1, int times=1, suffix="", ssize_t transferred=-
 
 
 def clear():
-    """Forget all rules and the trace, and release what stalls."""
+    """Forget all rules and the trace, and release stalled calls."""
     global rule_count, traced_count
     with nogil:
         pthread_mutex_lock(&lock)
@@ -376,7 +384,7 @@ def clear():
 
 
 def hits(int rule):
-    """How often a rule has acted."""
+    """Return how often a rule has acted."""
     cdef int so_far
     if not 0 <= rule < rule_count:
         raise ValueError(f"hits: there is no rule {rule}")
@@ -388,7 +396,7 @@ def hits(int rule):
 
 
 def wait_hit(int rule, double timeout_s):
-    """Wait until a rule has acted; False after `timeout_s` seconds."""
+    """Wait until a rule has acted; return False after `timeout_s` seconds."""
     if not 0 <= rule < rule_count:
         raise ValueError(f"wait_hit: there is no rule {rule}")
     cdef int64_t deadline = now_ns() + <int64_t> (timeout_s * 1e9)
@@ -404,7 +412,7 @@ def wait_hit(int rule, double timeout_s):
 
 
 def release():
-    """Let all calls that stall now go on."""
+    """Let all calls that stall now continue."""
     global releases
     with nogil:
         pthread_mutex_lock(&lock)
@@ -414,5 +422,5 @@ def release():
 
 
 def trace():
-    """Every call since clear(), in order (the first 65,536): op, the end of the path, offset and size of transfers."""
+    """Return all calls since clear(), in order (the first 65,536): op, end of the path, offset and size."""
     return [Call(OPS[<int> c.op], c.path.decode(errors="replace"), c.offset, c.size) for c in traced[:traced_count]]

@@ -23,7 +23,7 @@ cdef enum:
     BYTES_MAX = 0x7FFFFFFF       # of a string, bytes or sub-message
 
 # Skip the field that `tag` opens; `at` is the position after the tag. Groups may nest `nesting` levels deep. Field
-# numbers are not checked, not even for 0, which the library rejects in messages with fields but not in other places.
+# numbers are not checked, not even for 0, which the library rejects in messages with fields only.
 cdef const uint8_t* skip_field(const uint8_t* at, const uint8_t* end, uint32_t tag, uint32_t nesting) noexcept nogil
 
 cdef inline const uint8_t* long_varint(const uint8_t* at, const uint8_t* end, uint32_t bytes_max,
