@@ -113,5 +113,5 @@ def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
 def test_settings_out_of_range(log_path: Path, wrong: dict[str, float]) -> None:
     """Named."""
     settings = {"sample_rate": 1.0, "file_bytes_max": 100, "files_max": 2, **wrong}
-    with pytest.raises(ValueError, match="a rate in"):
+    with pytest.raises(ValueError, match="they must be in"):
         AccessLogBuffer(log_path, **settings)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rings of sampled accesses, and the thread that writes them down."""
+"""Rings of sampled accesses, and the thread that writes them to the log."""
 import os
 
 from libc.errno cimport ENOENT
@@ -49,7 +49,7 @@ cdef extern from "<fcntl.h>" nogil:
 cdef enum:
     TEXT_BYTES = 1 << 18
     LINE_MOST = 320
-    WAIT_NS = 50000000           # the writer looks this often; a ring fills no faster than at 160,000 a second
+    WAIT_NS = 50000000           # the writer's interval, in which a ring is filled only by 160,000 samples a second
     FILES_MOST = 64
     IP_TEXT = 46
 
@@ -60,7 +60,7 @@ BYTES_A_LOOP = ACCESS_ROWS * sizeof(AccessRow)
 
 
 cdef int64_t wall_us() noexcept nogil:
-    """Wall clock in microseconds since 1970."""
+    """Return the wall clock in microseconds since 1970."""
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
     return <int64_t> t.tv_sec * 1000000 + t.tv_nsec // 1000
@@ -81,7 +81,7 @@ cdef void access_noted(AccessRing* ring, AccessRow* row, int fd, int64_t latency
     row.port = 0
     memset(&peer, 0, sizeof(peer))
     if getpeername(fd, <sockaddr*> &peer, &size) == 0:
-        row.port = ntohs((<sockaddr_in6*> &peer).sin6_port)      # lies where that of IPv4 lies
+        row.port = ntohs((<sockaddr_in6*> &peer).sin6_port)      # IPv4's port is at the same place
     address_bytes(&peer, row.ip)
     bk_store(&ring.noted, ring.noted + 1)
 
@@ -103,7 +103,7 @@ cdef const char* source_name(uint8_t source) noexcept nogil:
 
 
 cdef int line_of(const AccessRow* row, char* out) noexcept nogil:
-    """One line, LINE_MOST bytes at most; its size."""
+    """Write one line of at most LINE_MOST bytes; return its size."""
     cdef char ip[IP_TEXT]
     cdef char place[48]
     cdef bint mapped = memcmp(row.ip, MAPPED, 12) == 0
@@ -121,8 +121,8 @@ cdef int line_of(const AccessRow* row, char* out) noexcept nogil:
 
 
 cdef class AccessLogBuffer:
-    """The rings and their writer: `run` is the body of its thread. The newest file has the path itself, older ones
-    .1, .2 and so on behind it; a start begins a new one.
+    """The rings and their writer; `run` is the body of its thread. The newest file has the path itself, older ones
+    have .1, .2 and so on appended; each start begins a new file.
     """
 
     def __cinit__(self):
@@ -132,8 +132,8 @@ cdef class AccessLogBuffer:
 
     def __init__(self, path, *, sample_rate: float, file_bytes_max: int, files_max: int, Files files=None):
         if not 0 < sample_rate <= 1 or not 0 < files_max <= FILES_MOST or file_bytes_max < 1:
-            raise ValueError(f"a rate in (0, 1], 1 to {FILES_MOST} files and a size, not {sample_rate}, {files_max} and"
-                             f" {file_bytes_max}")
+            raise ValueError(f"sample_rate is {sample_rate}, files_max {files_max} and file_bytes_max {file_bytes_max};"
+                             f" they must be in (0, 1], 1 to {FILES_MOST} and at least 1")
         self.files = files if files is not None else Files()
         self.share = <uint64_t> (<double> sample_rate * 4294967296.0)
         self.kept = files_max
@@ -147,10 +147,10 @@ cdef class AccessLogBuffer:
             raise MemoryError
 
     cdef AccessRing* ring(self) except NULL:
-        """One more ring; it lives as long as the room."""
+        """Create a ring, which lives as long as this object."""
         cdef AccessRing* ring = &self.rings[self.ring_count]
         if self.ring_count == ACCESS_RINGS_MOST:
-            raise ValueError(f"more than {ACCESS_RINGS_MOST} I/O loops")
+            raise ValueError(f"there can be at most {ACCESS_RINGS_MOST} I/O loops with an access log")
         ring.rows = <AccessRow*> calloc(ACCESS_ROWS, sizeof(AccessRow))
         if ring.rows == NULL:
             raise MemoryError
@@ -160,7 +160,7 @@ cdef class AccessLogBuffer:
         return ring
 
     cdef int rotate(self) noexcept nogil:
-        """Begin a new file; the oldest one goes. 0 or -errno."""
+        """Begin a new file, and drop the oldest one. Return 0 or -errno."""
         cdef int at
         cdef int rc
         if self.fd >= 0:
@@ -175,7 +175,7 @@ cdef class AccessLogBuffer:
         return self.fd if self.fd < 0 else write_full(self.files.ops, self.fd, HEADER, self.size, 0)
 
     cdef int flush(self) noexcept nogil:
-        """Write what is there as text. 0 or -errno: then it is lost, and the next one begins a new file."""
+        """Write the collected text. Return 0 or -errno: then it is lost, and the next call begins a new file."""
         cdef int rc = 0
         cdef uint64_t at
         cdef int64_t lines = 0
@@ -196,7 +196,7 @@ cdef class AccessLogBuffer:
         return rc
 
     cdef int drain(self) noexcept nogil:
-        """Everything that was noted so far. 0, or the last -errno."""
+        """Write everything noted so far. Return 0, or the last -errno."""
         cdef AccessRing* ring
         cdef int64_t end
         cdef int i
@@ -216,7 +216,7 @@ cdef class AccessLogBuffer:
         return rc if rc < 0 else failed
 
     def run(self) -> int:
-        """Write until `stop` (0), or until a write fails (its errno): its lines are lost, call again."""
+        """Write until `stop` (returns 0), or until a write fails and loses lines (returns its errno): call again."""
         cdef int rc = 0
         cdef bint stopping = False
         with nogil:
@@ -230,7 +230,7 @@ cdef class AccessLogBuffer:
         return -rc if rc < 0 else 0
 
     def stop(self) -> None:
-        """Let `run` write what is left and end. Idempotent; any thread."""
+        """Let `run` write the rest and end. Any thread."""
         with nogil:
             pthread_mutex_lock(&self.lock)
             self.stopping = True
@@ -238,7 +238,7 @@ cdef class AccessLogBuffer:
             pthread_mutex_unlock(&self.lock)
 
     def stats(self) -> dict[str, int]:
-        """Lines written, rows that found their ring full, lines that a failed write lost."""
+        """Return the number of lines written, of samples whose ring was full, and of lines lost in failed writes."""
         dropped = 0
         for i in range(self.ring_count):
             dropped += bk_load(&self.rings[i].dropped)
@@ -246,7 +246,7 @@ cdef class AccessLogBuffer:
                 "access_log_lost": bk_load(&self.lost)}
 
     def close(self) -> None:
-        """The file; the thread has ended. Idempotent."""
+        """Close the file, after the thread has ended. A second call does nothing."""
         if self.fd >= 0:
             self.files.ops.close(self.fd)
             self.fd = -1

@@ -1,4 +1,4 @@
-"""Queues of acknowledgements: rings that double."""
+"""Queues of responses that wait: rings that double."""
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 

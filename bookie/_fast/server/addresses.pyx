@@ -1,4 +1,4 @@
-"""Connections by peer address: a hash with a lock, looked at when a connection comes and when it goes."""
+"""Connections by peer address: a hash table under a lock, used when a connection begins and ends."""
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
@@ -21,7 +21,7 @@ cdef extern from "<netinet/in.h>" nogil:
 
 cdef enum:
     BUCKETS_FIRST = 64
-    MAPPED_AT = 12               # an IPv4 address within ::ffff:a.b.c.d
+    MAPPED_AT = 12               # offset of the IPv4 address in ::ffff:a.b.c.d
 
 
 cdef void addresses_init(Addresses* addresses, int64_t per_address_max) noexcept nogil:
@@ -65,7 +65,7 @@ cdef uint64_t mix(const uint8_t* ip) noexcept nogil:
 
 
 cdef bint grow(Addresses* addresses) noexcept nogil:
-    """Room for one more; without memory a table that is there gets denser."""
+    """Make room for one more; without memory an existing table only gets denser."""
     cdef uint32_t size = addresses.size * 2 if addresses.size else BUCKETS_FIRST
     cdef uint32_t i
     cdef uint64_t to

@@ -1,11 +1,12 @@
-"""How much of what a peer asks may be under way at a time. Runs on the connection's I/O loop.
+"""Limits on the requests in progress. Runs on the connection's I/O loop.
 
-Two answers to too much, as upstream has them: refuse the request (`admission`), or read no further for a while
-(`hold_back`). Fencing reads and requests of high priority, which recoveries consist of, have room of their own above
-that of others: a flood of adds keeps no ledger from being closed, and a flood of fences has an end.
+There are two reactions to too many, as in Apache BookKeeper: refuse the request (`admission`), or stop reading from
+the connection for a while (`hold_back`). Fencing reads and high-priority requests, which recoveries consist of, have
+limits of their own above those of others: a flood of adds does not prevent a ledger from being closed, and a flood of
+fences is bounded too.
 
-High priority is a bit that anybody sets. Where clients log in, that room is for those who may write. Elsewhere an
-address has a share of it: with so many urgent requests under way, further ones of it are like any other.
+High priority is a bit that any client may set. With authentication, the higher limits are for clients that may write.
+Without, an address has a share of them: when it has that many urgent requests, further ones are treated like others.
 """
 from libc.stdint cimport uint32_t
 
@@ -14,12 +15,12 @@ from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 from bookie._fast.wire.request cimport Request
 
-# OK, or TOO_MANY_REQUESTS. Sets URGENT of a request that goes before others.
+# Return OK or TOO_MANY_REQUESTS. Sets the flag URGENT of a request that may use the higher limits.
 cdef Status admission(IoLoop* loop, const Conn* conn, Request* request) noexcept nogil
-# Something of these flags begins or ends to wait for a journal or a disk: it counts where it is URGENT.
+# Call when a request with these flags begins or ends to wait for a journal or a disk; it is counted if it is URGENT.
 cdef void urgent_begins(Conn* conn, uint32_t flags) noexcept nogil
 cdef void urgent_ends(Conn* conn, uint32_t flags) noexcept nogil
-# Nothing of the connection counts any more, which is about to lose its address.
+# Stop counting all requests of a connection that is about to leave its address.
 cdef void urgent_leaves(Conn* conn) noexcept nogil
-# True: so much is under way in this loop that the connection waits, as one that found no room, until some is done.
+# Return True if this loop has so many requests in progress that the connection has to wait, like a stalled one.
 cdef bint hold_back(IoLoop* loop, Conn* conn) noexcept nogil

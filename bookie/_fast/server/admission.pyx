@@ -1,4 +1,4 @@
-"""Requests under way: acknowledgements that wait for a journal, and reads that wait for the disk."""
+"""Requests in progress: responses that wait for a journal, and reads that wait for the disk."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 
 from bookie._fast.base.sync cimport bk_add, bk_load
@@ -16,8 +16,8 @@ from bookie._fast.wire.request cimport (
 )
 
 cdef enum:
-    SHARE_OF_ADDRESS = 8         # the part of the room for urgent requests that one address may have
-    HELD_REFS = 2                # of a connection while a frame of it is served: open, and in hand
+    SHARE_OF_ADDRESS = 8         # an address may have 1 / this of the urgent requests
+    HELD_REFS = 2                # references while a frame is served: the open connection's, and the loop's
 
 
 cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
@@ -89,6 +89,6 @@ cdef bint hold_back(IoLoop* loop, Conn* conn) noexcept nogil:
             loop.stats.held_back += 1
         return True
     if conn.stalled_until == INT64_MAX:
-        conn.stalled_until = 0   # what follows may have to wait for something else
+        conn.stalled_until = 0   # the next frame may still have to wait for something else
         loop.stalled -= 1
     return False

@@ -1,4 +1,4 @@
-"""AUTH in clear behind START_TLS: recognised byte by byte, held, and told from TLS by its first byte."""
+"""AUTH in clear after START_TLS: parsed as its bytes arrive, held, and told from TLS by its first byte."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -12,11 +12,11 @@ from bookie._fast.wire.v2 cimport FRAME_PREFIX, v2_parse
 from bookie._fast.wire.v3 cimport v3_parse
 
 cdef enum:
-    LENGTH_FIRST = 0             # of a length below 16 MiB; a record of TLS begins with 20 or more
+    LENGTH_FIRST = 0             # of a length below 16 MiB; a TLS record begins with 20 or more
 
 
 cdef bint is_auth(const uint8_t* frame, uint32_t size) noexcept nogil:
-    """In either protocol; upstream's client with V2 asks for TLS in V3 and goes on in V2."""
+    """Return whether the frame is AUTH in either protocol; Java's V2 client sends only START_TLS in V3."""
     cdef Request request
     cdef Status status = v3_parse(frame, size, NESTING_MAX, &request)
     if status == CORRUPT:

@@ -1,4 +1,4 @@
-"""Times and sizes by ledger directory."""
+"""Durations and sizes by ledger directory."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t, uint32_t

@@ -1,4 +1,4 @@
-"""An I/O loop: epoll over the connections it owns (state: `loop_state`). One thread runs one loop."""
+"""An I/O loop: epoll over the connections that it owns (state: `loop_state`). One thread runs one loop."""
 from bookie._fast.server.limits cimport PortLimits
 from bookie._fast.server.loop_state cimport IoLoop
 

@@ -1,6 +1,6 @@
-"""What the I/O loops of the data port obey, and what they count together. `PortLimits` fills both in.
+"""The limits of the data port and the counters of all its I/O loops. `PortLimits` fills in the limits.
 
-Shared by all I/O loops. The limits are constant once they run; the counters are atomic.
+Shared by all I/O loops. The limits are constant while these run; the counters are atomic.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -13,51 +13,51 @@ cdef enum AuthState:
     AUTH_DONE = 2
 
 cdef struct NetLimits:
-    # Each field is filled with the value of the same name in `bookie.server.configuration.loop_settings`.
+    # Each field gets the value of the same name in `bookie.server.configuration.loop_settings`.
     uint32_t frame_bytes_max
-    uint32_t nesting_max     # of groups in a V3 request that nobody knows, 1 to NESTING_MAX
+    uint32_t nesting_max     # of unknown groups in a V3 request, 1 to NESTING_MAX
     uint64_t batch_bytes_max
-    uint64_t output_high_bytes  # per connection: stop reading its requests
-    uint64_t output_low_bytes  # read on
+    uint64_t output_high_bytes  # unsent bytes of a connection above which its requests are not served
+    uint64_t output_low_bytes  # and below which they are again
     int64_t output_bytes_max  # copied output of all connections
     int64_t input_bytes_max  # incomplete frames of all connections
-    int64_t early_bytes_max  # of those that are WAITING
+    int64_t early_bytes_max  # the part of it for connections that are WAITING
     int64_t connections_max
-    int64_t connections_of_address_max  # 0: as many as in all
+    int64_t connections_of_address_max  # 0: only the limit for all addresses
     int64_t descriptors_left  # descriptors that connections must leave to files
-    int64_t pending_adds_max  # per loop: more are refused
-    int64_t pending_urgent_max  # above that, and above pending_per_connection_max: fences and high priority
+    int64_t pending_adds_max  # per loop; more are refused
+    int64_t pending_urgent_max  # above that and above pending_per_connection_max: fences and high priority
     int64_t pending_reads_max  # per loop, waiting for the disk
-    int64_t pending_per_connection_max  # without an answer, long polls aside
-    int64_t adds_in_progress_max  # per loop: its connections are not read meanwhile; 0: any number
+    int64_t pending_per_connection_max  # without a response, except for long polls
+    int64_t adds_in_progress_max  # per loop: beyond this its connections are not read; 0 for no limit
     int64_t reads_in_progress_max
     int64_t long_polls_max   # of all connections
     int64_t long_polls_per_connection_max
-    int64_t throttle_ms_max  # a request waits so long for room in the write cache
+    int64_t throttle_ms_max  # how long a request waits for room in the write cache
     int64_t spin_us
     bint tcp_nodelay
     bint keepalive
-    bint authenticate        # whoever is encrypted must log in still
-    bint tls_required        # in clear nothing is served but START_TLS
-    bint clear_login         # AUTH in clear behind START_TLS, and what was proven in clear, count inside
+    bint authenticate        # logins are required, inside TLS as well
+    bint tls_required        # in clear only START_TLS is served
+    bint clear_login         # AUTH in clear after START_TLS, and a login in clear before it, count inside TLS
     int linger_s             # -1: off
-    int64_t unauthenticated_ms_max  # 0: for ever
-    int64_t idle_ms_max      # 0: for ever
+    int64_t unauthenticated_ms_max  # 0 for no limit
+    int64_t idle_ms_max      # 0 for no limit
 
 cdef struct NetUsage:
     Addresses addresses
     PollLimits polls
     int64_t output_bytes
-    int64_t waiting_bytes    # unsent answers, copied or not, and what the read pool owes
+    int64_t waiting_bytes    # unsent responses, copied or not, and what the read pool owes
     int64_t input_bytes
     int64_t early_bytes      # of these, of connections that are WAITING
     int64_t connections
-    int64_t revocations      # of users; a loop that has seen fewer looks for their connections
+    int64_t revocations      # of users; a loop that has seen fewer closes their connections
 
 cdef class PortLimits:
     cdef NetLimits limits
     cdef NetUsage usage
 
-# The state of a new connection.
+# Return the state of a new connection.
 cdef inline AuthState auth_at_first(const NetLimits* limits) noexcept nogil:
     return AUTH_WAITING if limits.authenticate or limits.tls_required else AUTH_OPEN

@@ -1,4 +1,4 @@
-"""Filled before the first loop starts; only the counters change after that, atomically."""
+"""The limits are set before the first loop starts; only the atomic counters change after that."""
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.server.addresses cimport addresses_free, addresses_init
 

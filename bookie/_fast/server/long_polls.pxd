@@ -1,9 +1,9 @@
-"""Reads that wait for a higher LAC: kept by ledger, by deadline and by connection. No thread, no timer of its own.
+"""Reads that wait for a higher LAC: kept by ledger, by deadline and by connection. It has no thread and no timer.
 
-One I/O loop owns a Polls and alone touches it; others reach it by its `notices` (module `store.notices`). A waiting
-poll costs its struct, a place in the heap and, once a ledger, a Watched. When a wait is over (`polls_pass`) the poll
-moves to the list of ended ones, and `polls_next` hands it out and frees it; a connection that closes takes its polls
-along, waiting or ended.
+One I/O loop owns a Polls, and only its thread touches it; other threads use its `notices` (module `store.notices`). A
+waiting poll costs its struct, a place in the heap and, once per ledger, a Watched. When its wait ends (`polls_pass`),
+it moves to the list of ended polls, from which `polls_next` removes it. The polls of a closed connection are
+cancelled, waiting or ended.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -15,25 +15,25 @@ from bookie._fast.store.notices cimport Notices
 from bookie._fast.store.stores cimport Storage
 
 cdef enum:
-    POLL_BYTES = 512         # what a poll is counted with in the budget: more than it takes
+    POLL_BYTES = 512         # what the memory budget reserves for a poll: more than it takes
 
 cdef struct PollOwner:
-    # In the connection; zeroed at its start.
+    # Part of a connection; zeroed at first.
     Poll* first
     int64_t count
 
 cdef struct Watched:
-    # A ledger with polls. The list of ended polls is one, too, outside the hash.
+    # A ledger with polls. The list of ended polls is one too, outside the hash table.
     Chained chained
     Poll* first
 
 cdef struct Poll:
     ReadRequest request
     int64_t previous_lac
-    int64_t events           # of the ledger when the wait began
+    int64_t events           # Ledger.events when the wait began
     int64_t deadline_ns
-    int64_t lac_time_ms      # ended by a rise of the LAC at this time; 0: by something else
-    bint expired             # ended because its time was over
+    int64_t lac_time_ms      # when the LAC rose, if that ended the wait; else 0
+    bint expired             # the deadline ended the wait
     uint32_t heap_at
     Watched* watched
     Poll* prev
@@ -43,7 +43,7 @@ cdef struct Poll:
     Poll* owner_next
 
 cdef struct PollLimits:
-    # shared by all loops; constant after start but for `waiting`
+    # Shared by all loops; constant except for `waiting`.
     int64_t waiting          # atomic; polls of all loops
     int64_t waiting_max
     int64_t per_owner_max
@@ -58,28 +58,28 @@ cdef struct PollStats:
 cdef struct Polls:
     Storage* stores
     PollLimits* limits
-    uint64_t bit             # of this loop in Ledger.watchers
+    uint64_t bit             # this loop's bit in Ledger.watchers
     Notices notices
     ByLedger watched         # without buckets before the first poll and after the last
     Poll** heap              # nearest deadline first
-    uint32_t count           # waiting
+    uint32_t count           # of waiting polls
     uint32_t heap_room
     Watched ended
     PollStats stats
 
-# Take place `index` of the stores' loops; `waker` wakes the owning loop.
+# Initialise as number `index` of the stores' loops; `waker` wakes the owning loop.
 cdef void polls_init(Polls* polls, Storage* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil
-# Free all memory; every poll must have been cancelled or taken.
+# Free all memory. Every poll has been cancelled or taken.
 cdef void polls_free(Polls* polls) noexcept nogil
-# Begin to wait until the ledger's LAC is above `previous_lac`. PENDING: it waits now. OK: answer at once.
-# NEED_MORE: the LAC is not known yet; learn it (read pool), then come again. TOO_MANY_REQUESTS: over a limit.
+# Begin to wait until the ledger's LAC is above `previous_lac`. PENDING: it waits. OK: answer now. NEED_MORE: the LAC
+# is not known; have the read pool learn it, then call again. TOO_MANY_REQUESTS: over a limit.
 cdef Status polls_wait(Polls* polls, PollOwner* owner, const ReadRequest* request, int64_t previous_lac,
                        int64_t timeout_ms, int64_t now) noexcept nogil
-# End the waits of changed ledgers and those that are over by `now`; INT64_MAX ends all.
+# End the waits of changed ledgers, and those whose deadline is at most `now`; INT64_MAX ends all.
 cdef void polls_pass(Polls* polls, int64_t now) noexcept nogil
-# The next ended poll by value, no longer its owner's; False: none.
+# Move the next ended poll, which has no owner any more, to `poll`. Return False if there is none.
 cdef bint polls_next(Polls* polls, Poll* poll) noexcept nogil
-# Forget all polls of a connection; how many there were.
+# Cancel all polls of a connection; return their number.
 cdef int64_t polls_cancel(Polls* polls, PollOwner* owner) noexcept nogil
-# Until the nearest deadline, for epoll; -1: nothing waits.
+# Return the time until the nearest deadline, for epoll_wait; -1 if no poll waits.
 cdef int polls_timeout_ms(const Polls* polls, int64_t now) noexcept nogil

@@ -1,4 +1,4 @@
-"""The polls of one I/O loop: a hash of ledgers, a binary heap of deadlines, and a list for each connection."""
+"""The polls of one I/O loop: a hash table of ledgers, a binary heap of deadlines, and a list for each connection."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
@@ -24,19 +24,19 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     HEAP_FIRST = 16
-    TICK_NS = 10000000           # deadlines are rounded up to this, so that many polls end in one round
-    TIMEOUT_MS_MOST = 0x7FFFFFFF  # nobody waits for longer (24 days), and no sum overflows
+    TICK_NS = 10000000           # deadlines are rounded up to multiples of this, so that many polls end in one round
+    TIMEOUT_MS_MOST = 0x7FFFFFFF  # longer timeouts (24 days) are reduced to this, so that no sum overflows
 
 
 cdef struct Change:
-    # What the ledger looks like after a notice.
+    # The state of the ledger after a notice.
     bint gone
     int64_t lac
     int64_t events
     int64_t lac_time_ms
 
 
-# --- the heap
+# --- the heap ---
 
 cdef inline void put_at(Polls* polls, uint32_t at, Poll* poll) noexcept nogil:
     polls.heap[at] = poll
@@ -97,14 +97,14 @@ cdef void heap_remove(Polls* polls, const Poll* poll) noexcept nogil:
     sift_down(polls, last.heap_at)
 
 
-# --- the hash of ledgers
+# --- the hash table of ledgers ---
 
 cdef Watched* watched_find(const Polls* polls, int64_t ledger) noexcept nogil:
     return <Watched*> chained_find(&polls.watched, ledger) if polls.watched.count else NULL
 
 
 cdef Watched* watched_get(Polls* polls, int64_t ledger) noexcept nogil:
-    """The ledger's place, made where it has none; NULL without memory."""
+    """Return the ledger's Watched, creating it if needed; NULL without memory."""
     cdef Watched* watched = watched_find(polls, ledger)
     if watched != NULL:
         return watched
@@ -127,14 +127,14 @@ cdef void free_tables(Polls* polls) noexcept nogil:
 
 
 cdef void watched_drop(Polls* polls, Watched* watched) noexcept nogil:
-    """Forget a ledger that nobody waits for; the last one takes the tables along."""
+    """Remove a ledger for which no poll waits; the last one takes the tables along."""
     chained_drop(&polls.watched, &watched.chained)
     free(watched)
     if polls.watched.count == 0:
         free_tables(polls)
 
 
-# --- a poll's three lists
+# --- the three lists of a poll ---
 
 cdef void link(Poll* poll, Watched* to) noexcept nogil:
     poll.watched = to
@@ -175,7 +175,7 @@ cdef void disown(Poll* poll) noexcept nogil:
 
 
 cdef void stop_waiting(Polls* polls, Poll* poll) noexcept nogil:
-    """Out of the heap and its ledger's list, which goes with its last poll."""
+    """Remove a poll from the heap and from its ledger's list; the ledger goes with its last poll."""
     cdef Watched* watched = poll.watched
     heap_remove(polls, poll)
     unlink(poll)
@@ -189,7 +189,7 @@ cdef void discard(Polls* polls, Poll* poll) noexcept nogil:
     free(poll)
 
 
-# --- what a loop does
+# --- the functions that a loop calls ---
 
 cdef void polls_init(Polls* polls, Storage* stores, PollLimits* limits, uint32_t index, Waker* waker) noexcept nogil:
     memset(polls, 0, sizeof(Polls))
@@ -207,7 +207,7 @@ cdef void polls_free(Polls* polls) noexcept nogil:
 
 cdef Status begin(Polls* polls, int64_t ledger_id, int64_t previous_lac, bint timed_out,
                   int64_t* events) noexcept nogil:
-    """Under the ledger's shard, so that no change falls between the look and the wait."""
+    """Decide whether to wait, under the ledger's shard, so that no change falls between this and the wait."""
     cdef Shard* shard = shard_of(store_of(polls.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef Status status = PENDING
@@ -229,7 +229,7 @@ cdef Status begin(Polls* polls, int64_t ledger_id, int64_t previous_lac, bint ti
 
 
 cdef Poll* new_poll(Polls* polls, PollOwner* owner, const ReadRequest* request, int64_t deadline) noexcept nogil:
-    """A poll in all its lists; NULL over a limit or without memory."""
+    """Create a poll in all its lists; NULL if over a limit or without memory."""
     cdef Poll* poll
     cdef Watched* watched
     if owner.count >= polls.limits.per_owner_max:
@@ -266,7 +266,7 @@ cdef Status polls_wait(Polls* polls, PollOwner* owner, const ReadRequest* reques
     poll = new_poll(polls, owner, request, deadline - deadline % TICK_NS)
     if poll == NULL:
         polls.stats.long_polls_refused += 1
-        return TOO_MANY_REQUESTS     # its bit stays: one notice for nothing
+        return TOO_MANY_REQUESTS     # the watcher bit stays, which costs one needless notice
     poll.previous_lac = previous_lac
     poll.events = events
     polls.stats.long_polls += 1
@@ -274,7 +274,7 @@ cdef Status polls_wait(Polls* polls, PollOwner* owner, const ReadRequest* reques
 
 
 cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
-    """The ledger as it is now; from here on the next change is told again."""
+    """Return the current state of the ledger, and ask to be told of its next change."""
     cdef Shard* shard = shard_of(store_of(polls.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef Change change
@@ -286,14 +286,14 @@ cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
         ledger.watchers |= polls.bit
         change.lac = ledger.lac
         change.events = ledger.events
-        # Zero: the loop was told of another change, and the LAC rose before it looked, which is now.
+        # Zero: the loop was told of another change, and the LAC has risen before this look.
         change.lac_time_ms = ledger.lac_time_ms if ledger.lac_time_ms else wall_ms()
     pthread_mutex_unlock(&shard.lock)
     return change
 
 
 cdef void end_changed(Polls* polls, Watched* watched) noexcept nogil:
-    """End the waits that the ledger's change ends. The ledger goes with its last one."""
+    """End the polls that the ledger's change ends. The ledger goes with its last one."""
     cdef Change change = look(polls, watched.chained.ledger)
     cdef Poll* poll = watched.first
     cdef Poll* following
@@ -310,7 +310,7 @@ cdef void end_changed(Polls* polls, Watched* watched) noexcept nogil:
 
 
 cdef void end_all_changed(Polls* polls) noexcept nogil:
-    """More changed than was told one by one: look at every ledger."""
+    """Look at every ledger, because more of them changed than the notices could hold."""
     cdef uint32_t size = polls.watched.size
     cdef uint32_t i
     cdef Chained* at
@@ -322,7 +322,7 @@ cdef void end_all_changed(Polls* polls) noexcept nogil:
             end_changed(polls, <Watched*> at)
             at = following
         if polls.watched.size == 0:
-            return               # the last one went
+            return               # the last ledger was removed, with the tables
 
 
 cdef void polls_pass(Polls* polls, int64_t now) noexcept nogil:
@@ -388,7 +388,7 @@ BUDGETED = POLL_BYTES
 
 
 cdef class LongPolls:
-    """The polls of a loop that is not there, for tests: time is what they say it is."""
+    """The polls of a loop that does not exist, for tests, which pass the time to each call."""
 
     cdef Polls polls
     cdef PollLimits limits
@@ -402,13 +402,13 @@ cdef class LongPolls:
         self.limits.waiting_max = waiting_max
         self.limits.per_owner_max = per_owner_max
         if stores.stores.loop_count == BOARD_MOST or not waker_init(&self.waker):
-            raise OSError("no descriptor or place for one more loop")
+            raise OSError("no descriptor or no place is left for another loop")
         polls_init(&self.polls, stores.stores, &self.limits, stores.stores.loop_count, &self.waker)
         stores.stores.loops[stores.stores.loop_count] = &self.waker
         stores.stores.loop_count += 1
 
     def wait(self, owner: int, number: int, ledger: int, previous_lac: int, timeout_ms: int, now_ms: int) -> str:
-        """What the wait of poll `number` begins with: `polls_wait`'s answer by name."""
+        """Begin the wait of poll `number`; return the result of `polls_wait` by name."""
         cdef ReadRequest request
         cdef Status status
         memset(&request, 0, sizeof(request))
@@ -426,7 +426,7 @@ cdef class LongPolls:
         return <PollOwner*> &view[0]
 
     def take(self, now_ms: int) -> list[tuple[int, bool]]:
-        """Numbers of the polls that are over, in order, and whether a rise of the LAC ended them."""
+        """Return the numbers of ended polls, in order, and whether a rise of the LAC ended them."""
         cdef Poll poll
         waker_clear(&self.waker)
         polls_pass(&self.polls, now_ms * 1000000 if now_ms >= 0 else INT64_MAX)
@@ -436,15 +436,15 @@ cdef class LongPolls:
         return sorted(found)
 
     def cancel(self, owner: int) -> int:
-        """Forget the polls of a connection; how many."""
+        """Cancel the polls of a connection; return their number."""
         return polls_cancel(&self.polls, self._owner(owner))
 
     def timeout_ms(self, now_ms: int) -> int:
-        """How long a loop may sleep."""
+        """Return how long a loop may sleep."""
         return polls_timeout_ms(&self.polls, now_ms * 1000000)
 
     def state(self) -> dict[str, int]:
-        """Sizes of all tables, and the counters."""
+        """Return the sizes of all tables, and the counters."""
         cdef Polls* polls = &self.polls
         return {
             **<dict> polls.stats, "waiting": bk_load(&self.limits.waiting), "heap": polls.count,
@@ -453,7 +453,7 @@ cdef class LongPolls:
         }
 
     def close(self) -> None:
-        """Forget everything; the stores have stopped."""
+        """Cancel everything. The stores have stopped."""
         for owner in self.owners:
             self.cancel(owner)
         polls_free(&self.polls)

@@ -1,4 +1,4 @@
-"""Times of requests on an I/O loop."""
+"""Durations of requests on an I/O loop."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 

@@ -1,14 +1,14 @@
-"""A piece of a connection's output: bytes copied into its own buffer, or a slice of pinned cache memory. No code.
+"""A piece of a connection's output: bytes copied to its own buffer, or a slice of pinned cache memory. No code.
 
-A slice stays referenced only while its region is not wanted back: what the kernel does not take of it in the round that
-finds it wanted is copied by `conn_settle`.
+A slice refers to its region only until that is wanted: in the round in which the loop notices it, `conn_settle` copies
+what the kernel does not accept.
 """
 from libc.stdint cimport uint8_t, uint64_t
 
 from bookie._fast.cache.pages cimport Region
 
 cdef struct OutItem:
-    const uint8_t* base      # NULL: copied, at `at` of the connection's buffer
+    const uint8_t* base      # NULL: copied, at offset `at` of the connection's buffer
     uint64_t at
     uint64_t size
     Region* region

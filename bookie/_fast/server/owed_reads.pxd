@@ -1,19 +1,21 @@
-"""What the read pool owes one connection, estimated in bytes: the reads of one connection from the disk must not use up
-the budget of output. Belongs to the connection's I/O loop.
+"""What the read pool owes one connection, estimated in bytes: its reads from disk must not use up the budget of
+output.
+
+Belongs to the connection's I/O loop.
 """
 from libc.stdint cimport uint64_t
 
 from bookie._fast.store.gather cimport Answer, ReadRequest
 
 cdef struct OwedReads:
-    uint64_t singles         # jobs of the pool that bring one entry
-    uint64_t batch_entries   # entries that its other jobs bring at most,
-    uint64_t batch_bytes     # and bytes
-    uint64_t entry_bytes     # size of an entry, estimated from the last ones that were brought; 0: there was no job yet
+    uint64_t singles         # jobs of the pool that read one entry
+    uint64_t batch_entries   # the most entries that its other jobs read,
+    uint64_t batch_bytes     # and the most bytes
+    uint64_t entry_bytes     # size of an entry, estimated from the last ones read; 0 before the first job
 
-# A job was submitted; it came back with its answer.
+# Account for a job that was submitted, and for one that came back with its answer.
 cdef void owed_begins(OwedReads* owed, const ReadRequest* request) noexcept nogil
 cdef void owed_ends(OwedReads* owed, const ReadRequest* request, const Answer* answer) noexcept nogil
-# Bytes that all jobs bring if their entries are as large as the last ones.
+# Return the bytes that all jobs bring if their entries are as large as the last ones.
 cdef inline uint64_t owed_bytes(const OwedReads* owed) noexcept nogil:
     return owed.singles * owed.entry_bytes + min(owed.batch_bytes, owed.batch_entries * owed.entry_bytes)

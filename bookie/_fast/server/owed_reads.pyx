@@ -1,10 +1,10 @@
-"""Counting the jobs that a connection has in the read pool."""
+"""Counts the jobs that a connection has in the read pool."""
 from libc.stdint cimport uint64_t
 
 from bookie._fast.store.gather cimport RECORD_LEAST
 
 cdef enum:
-    ENTRY_FIRST = 4096       # the estimate while no entry was brought
+    ENTRY_FIRST = 4096       # the estimate before any entry was read
 
 
 cdef inline uint64_t entries_most(const ReadRequest* request) noexcept nogil:

@@ -1,4 +1,4 @@
-"""The queue of requests that Python answers. Loops submit and collect, Python threads take and answer."""
+"""The queue of requests that Python answers. Loops submit and collect; Python threads take and answer."""
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -22,7 +22,7 @@ from bookie._fast.wire.request cimport AUTH
 import socket
 
 cdef enum:
-    # of a sockaddr_in and a sockaddr_in6
+    # Offsets in a sockaddr_in and a sockaddr_in6.
     PORT_AT = 2
     IPV4_AT = 4
     IPV6_AT = 8
@@ -109,7 +109,7 @@ cdef void policy_free(PolicyJob* job) noexcept nogil:
 
 
 cdef PolicyJob* next_job(PolicyQueue* queue, PolicyLane* lane) noexcept nogil:
-    """Wait for a job of the lane; NULL once the queue is stopped and the lane is empty."""
+    """Wait for a job of the lane; return NULL once the queue is stopped and the lane is empty."""
     cdef PolicyJob* job
     pthread_mutex_lock(&queue.lock)
     while lane.head == NULL and not queue.stopping:
@@ -131,15 +131,15 @@ cdef void deliver(PolicyJob* job) noexcept nogil:
     if inbox.tail != NULL:
         inbox.tail.next = job
     else:
-        bk_store_pointer(<void**> &inbox.head, job)      # its loop looks without the lock
+        bk_store_pointer(<void**> &inbox.head, job)      # its loop reads this without the lock
     inbox.tail = job
-    # under the lock: once the loop may see the job, it may also be on its way to its end
+    # Under the lock: once the loop can see the job, it may end at any time.
     waker_wake(inbox.waker)
     pthread_mutex_unlock(&inbox.lock)
 
 
 cdef str address(const uint8_t* peer):
-    """`host:port` of a sockaddr; empty when the peer was gone before it could be asked."""
+    """Return `host:port` of a sockaddr; empty if the peer had disconnected before it was looked up."""
     cdef unsigned short family
     memcpy(&family, peer, sizeof(family))
     port = peer[PORT_AT] << 8 | peer[PORT_AT + 1]
@@ -151,10 +151,10 @@ cdef str address(const uint8_t* peer):
 
 
 cdef class Task:
-    """A job in Python's hands: one request to answer, or an event.
+    """A job taken by Python: a request to answer, or an event.
 
-    `answer` gives it back; a task that is dropped without an answer closes its connection, so that nothing waits for it
-    for ever.
+    `answer` gives it back. A task that is dropped without an answer closes its connection, so that nothing waits for
+    it for ever.
     """
     cdef PolicyJob* job
     cdef readonly int kind
@@ -166,15 +166,15 @@ cdef class Task:
 
     def answer(self, const unsigned char[::1] body not None, int action, AuthenticatedUser user=None,
                int may=MAY_ALL) -> None:
-        """Send `body` (of one frame, without its length; empty: nothing) and then do `action`. Once.
+        """Send `body` (of one frame, without its length; nothing if empty) and then do `action`. Call it once.
 
-        AUTHENTICATED: as `user`, None for nobody in particular, who may do so much. Without a user a connection that
-        had one, and proves nothing new, keeps it with its rights.
+        AUTHENTICATED logs the connection in as `user`, or as an unnamed one if that is None, with the rights `may`.
+        Without a user, a connection that has one already, and proves nothing new, keeps it with its rights.
         """
         cdef PolicyJob* job = self.job
         cdef uint32_t size = <uint32_t> body.shape[0]
         if job == NULL:
-            raise RuntimeError("this task was answered already")
+            raise RuntimeError("this task has been answered already")
         if size:
             job.answer = <uint8_t*> malloc(size)
             if job.answer == NULL:
@@ -188,7 +188,7 @@ cdef class Task:
 
     @property
     def answered(self) -> bool:
-        """Whether it is no longer in Python's hands; events need no answer."""
+        """Whether Python has given it back; events need no answer."""
         return self.job == NULL
 
     cdef void give_back(self, int action) noexcept:
@@ -205,7 +205,7 @@ cdef class Task:
 
 
 cdef class PolicyRequests:
-    """The queue; made before the loops and closed after them. Any number of threads `take`."""
+    """The queue; created before the loops and closed after them. Any number of threads call `take`."""
 
     def __cinit__(self):
         pthread_mutex_init(&self.queue.lock, NULL)
@@ -218,11 +218,11 @@ cdef class PolicyRequests:
         self.queue.frame_bytes_max = frame_bytes_max
 
     def take(self, int lane) -> Task | None:
-        """Wait for the next of LOGINS or REQUESTS; None once the room is stopped and all of them were taken."""
+        """Wait for the next task of lane LOGINS or REQUESTS; None once the queue is stopped and the lane is empty."""
         cdef PolicyJob* job
         cdef Task task
         if lane not in (LOGINS, REQUESTS):
-            raise ValueError(f"lane is {lane}: there are {LOGINS} and {REQUESTS}")
+            raise ValueError(f"lane is {lane}; it must be LOGINS ({LOGINS}) or REQUESTS ({REQUESTS})")
         with nogil:
             job = next_job(&self.queue, &self.queue.lanes[lane])
         if job == NULL:
@@ -241,7 +241,7 @@ cdef class PolicyRequests:
         return task
 
     def stop(self) -> None:
-        """Let the threads end once everything is taken. Idempotent; any thread."""
+        """Let the threads end once everything is taken. Any thread."""
         with nogil:
             pthread_mutex_lock(&self.queue.lock)
             self.queue.stopping = True

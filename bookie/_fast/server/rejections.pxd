@@ -13,26 +13,26 @@ cdef enum:
 
 cdef enum Reason:
     BAD_LENGTH = 0               # of a frame
-    BAD_FRAME = 1                # neither protocol can read it
-    TOO_MUCH_OUTPUT = 2          # it does not read its answers
-    TOO_MUCH_INPUT = 3           # its frames are more than the budget holds
-    TOO_MANY_CONNECTIONS = 4     # in all
+    BAD_FRAME = 1                # not readable by either protocol
+    TOO_MUCH_OUTPUT = 2          # it does not read its responses
+    TOO_MUCH_INPUT = 3           # its frames exceed the budget of input
+    TOO_MANY_CONNECTIONS = 4     # in total
     TOO_MANY_OF_ADDRESS = 5
     TOO_LONG_UNAUTHENTICATED = 6
     TOO_LONG_IDLE = 7
     BAD_HANDSHAKE = 8            # of TLS
     TOO_LONG_HANDSHAKE = 9
     TOO_MANY_HANDSHAKES = 10
-    CLEAR_AFTER_TLS = 11         # bytes in clear behind START_TLS
-    TOO_SLOW = 12                # it took its answers more slowly than others, and the budget of output is used up
-    TOO_MANY_LOGINS = 13         # as many wait for Python as may
-    TOO_LONG_LOGIN = 14          # a frame before the login
-    EARLY_TLS = 15               # START_TLS while requests were under way
-    EARLY_BATCH = 16             # V2 cannot refuse a batch read for want of authentication but by the end
+    CLEAR_AFTER_TLS = 11         # bytes in clear after START_TLS
+    TOO_SLOW = 12                # it read its responses more slowly than others, and the budget of output is used up
+    TOO_MANY_LOGINS = 13         # too many wait for Python
+    TOO_LONG_LOGIN = 14          # a frame before the login is too long
+    EARLY_TLS = 15               # START_TLS while requests were in progress
+    EARLY_BATCH = 16             # batch read before authentication; V2 cannot express that error
     OUT_OF_MEMORY = 17
-    IN_CLEAR = 18                # a request in clear where TLS is required
-    OTHER_PLUGIN = 19            # it logged in by another plugin, again and again
-    REVOKED = 20                 # who it is may not come any more
+    IN_CLEAR = 18                # a request in clear although TLS is required
+    OTHER_PLUGIN = 19            # repeated logins with a plugin that is not configured
+    REVOKED = 20                 # its user was revoked
     TOO_MANY_HANDSHAKES_OF_ADDRESS = 21
     REASONS = 22
 
@@ -45,11 +45,11 @@ cdef struct Rejections:
     pthread_mutex_t lock
     Rejection rows[REJECTIONS_MOST]
     int64_t count                # atomic
-    int64_t lost                 # that found no place
+    int64_t lost                 # violations whose address was dropped
     int64_t totals[REASONS]      # since the start
 
 cdef void rejections_init(Rejections* rejections) noexcept nogil
-# The loop's own thread, or that which accepts for it.
+# Note a violation. Runs on the loop's own thread, or on the one that accepts for it.
 cdef void reject(Rejections* rejections, const uint8_t* ip, Reason reason) noexcept nogil
-# For Python: [(16 address bytes, reason, times)] since the last call; all zeros stand for those that found no place.
+# Return [(16 address bytes, reason, count)] since the last call; all zeros stand for dropped addresses. For Python.
 cdef list rejections_drain(Rejections* rejections)

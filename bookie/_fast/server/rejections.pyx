@@ -14,8 +14,8 @@ from bookie._fast.base.sync cimport (
 # For each reason, its label in metrics and what the log says.
 _REASONS = {
     BAD_LENGTH: ("bad_length", "a frame's length is impossible"),
-    BAD_FRAME: ("bad_frame", "a frame is of neither protocol"),
-    TOO_MUCH_OUTPUT: ("output_budget", "it does not read its answers"),
+    BAD_FRAME: ("bad_frame", "a frame belongs to neither protocol"),
+    TOO_MUCH_OUTPUT: ("output_budget", "it does not read its responses"),
     TOO_MUCH_INPUT: ("input_budget", "its unfinished frames exceed the budget of input"),
     TOO_MANY_CONNECTIONS: ("connections", "there are as many connections as serverMaxConnections allows"),
     TOO_MANY_OF_ADDRESS: (
@@ -27,22 +27,22 @@ _REASONS = {
     BAD_HANDSHAKE: ("tls_handshake", "its TLS handshake failed"),
     TOO_LONG_HANDSHAKE: ("tls_handshake_timeout", "its TLS handshake took longer than tlsHandshakeTimeoutMs"),
     TOO_MANY_HANDSHAKES: ("tls_handshakes", "there are as many TLS handshakes as tlsHandshakesMax allows"),
-    CLEAR_AFTER_TLS: ("clear_bytes_behind_tls", "it sent clear bytes behind START_TLS"),
+    CLEAR_AFTER_TLS: ("clear_bytes_behind_tls", "it sent bytes in clear after START_TLS"),
     TOO_SLOW: (
         "slow_reader",
-        "it read its answers more slowly than others, and serverMaxOutputMemorySizeMb is used up",
+        "it read its responses more slowly than others, and serverMaxOutputMemorySizeMb is used up",
     ),
     TOO_MANY_LOGINS: (
         "logins",
-        "there are as many logins under way as maxPendingPolicyRequests and policyQueueSizeMb allow",
+        "as many logins are in progress as maxPendingPolicyRequests and policyQueueSizeMb allow",
     ),
     TOO_LONG_LOGIN: ("login_length", "a frame before its login is longer than authMessageSizeMax"),
-    EARLY_TLS: ("early_start_tls", "it sent START_TLS while requests were under way"),
-    EARLY_BATCH: ("early_batch", "it sent a batch read of V2 before it was authenticated"),
+    EARLY_TLS: ("early_start_tls", "it sent START_TLS while requests were in progress"),
+    EARLY_BATCH: ("early_batch", "it sent a V2 batch read before it was authenticated"),
     OUT_OF_MEMORY: ("memory", "the bookie is out of memory"),
     IN_CLEAR: ("clear_request", "it sent a request or a login in clear, and tlsRequired is set"),
-    OTHER_PLUGIN: ("other_plugin", "it logged in by a plugin that is not configured, again and again"),
-    REVOKED: ("revoked", "what let it in was taken back"),
+    OTHER_PLUGIN: ("other_plugin", "it repeatedly tried to log in with a plugin that is not configured"),
+    REVOKED: ("revoked", "its user was revoked"),
     TOO_MANY_HANDSHAKES_OF_ADDRESS: (
         "tls_handshakes_of_address",
         "the address has as many TLS handshakes as tlsHandshakesMaxPerAddress allows",
@@ -51,7 +51,7 @@ _REASONS = {
 
 REASON_WORDS = tuple(_REASONS[at][0] for at in range(REASONS))
 REASON_TEXTS = tuple(_REASONS[at][1] for at in range(REASONS))
-UNNAMED = "too many addresses at once to name them"
+UNNAMED = "too many addresses to list"
 
 
 cdef void rejections_init(Rejections* rejections) noexcept nogil:

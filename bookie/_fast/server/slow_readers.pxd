@@ -12,7 +12,7 @@ Runs on the loop's thread.
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 
-# The kernel has not taken all of the output. It may close this connection or others: hold a reference to it.
+# Handle output that the kernel has not accepted. It may close this connection or others: hold a reference to it.
 cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil
-# Once a round. It may close any connection.
+# Check all connections, once a round. It may close any of them.
 cdef void settle_all(IoLoop* loop) noexcept nogil

@@ -1,4 +1,4 @@
-"""Batch reads counted by time and size; an edge belongs to the bucket below it."""
+"""Batch reads counted by duration and size; an edge belongs to the bucket below it."""
 from collections import namedtuple
 
 from libc.stdint cimport int64_t
@@ -58,10 +58,10 @@ cdef object batch_view(const BatchStats* stats):
 
 
 def merged(views) -> BatchView:
-    """All of them counted together. ValueError without any."""
+    """Return the sum of all views. ValueError if there are none."""
     views = list(views)
     if not views:
-        raise ValueError("nothing to merge: give one view at least")
+        raise ValueError("there is nothing to merge; pass at least one view")
     return BatchView(*[
         Histogram(parts[0].edges, tuple([sum(counts) for counts in zip(*[part.counts for part in parts])]),
                   sum([part.sum for part in parts]))
@@ -70,7 +70,7 @@ def merged(views) -> BatchView:
 
 
 def tally(answers) -> BatchView:
-    """Note these pairs of nanoseconds and bytes, and say what was counted."""
+    """Count these (nanoseconds, bytes) pairs and return the resulting view. For tests."""
     cdef BatchStats stats
     memset(&stats, 0, sizeof(stats))
     for ns, size in answers:

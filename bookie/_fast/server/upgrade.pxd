@@ -1,23 +1,23 @@
-"""START_TLS: a connection is answered in clear for the last time and moves to a loop that serves encrypted ones.
+"""START_TLS: a connection gets its last response in clear, and moves to a loop that serves encrypted connections.
 
-Handshakes and ciphers so never hold up clear connections. The `Conn` itself moves, with its authentication: nothing may
-be outstanding on it, so both loops' threads never know it at the same time. What was received behind START_TLS was
-written by somebody who could not know that the answer is yes: the connection is closed, unless it is the one message
-that upstream's client sends there (module `server.clear_auth`).
+So handshakes and ciphers never delay clear connections. The `Conn` itself moves, with its authentication. It must have
+no request in progress, so the two loops' threads never use it at the same time. Bytes received after START_TLS were
+sent by a peer that could not know that it would be granted: the connection is closed, unless they are the one message
+that Java's client sends there (module `server.clear_auth`).
 """
 from bookie._fast.base.types cimport Status
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 
-# The peer asks for TLS. OK: answer so, and serve nothing more here. BAD_REQUEST: it is not configured, or on already.
-# CLOSED: close the connection, because answers are outstanding.
+# Handle START_TLS. OK: answer that, and serve nothing more here. BAD_REQUEST: TLS is not configured, or already on.
+# CLOSED: close the connection, because requests are in progress.
 cdef Status start_tls(IoLoop* loop, Conn* conn) noexcept nogil
-# When it is to move and all is flushed, hand it over with the caller's reference: True, it is not this loop's any more.
+# Hand over a connection that is to move and is flushed, with the caller's reference. True: this loop has lost it.
 cdef bint move_on(IoLoop* loop, Conn* conn) noexcept nogil
-# On a TLS loop: take over connections, and close those whose handshake takes too long.
+# On a TLS loop: take over moved connections, and close those whose handshake takes too long.
 cdef void take_moved(IoLoop* loop) noexcept nogil
 cdef void expire_handshakes(IoLoop* loop) noexcept nogil
-# All loops have ended: close what none of them took over any more.
+# Close connections that no loop took over, after all loops have ended.
 cdef void drop_moved(IoLoop* loop) noexcept nogil
-# Go on with the handshake. OK: done. PENDING: more to come. CLOSED: close the connection.
+# Continue the handshake. OK: complete. PENDING: more to come. CLOSED: close the connection.
 cdef Status shake_hands(IoLoop* loop, Conn* conn) noexcept nogil

@@ -1,7 +1,7 @@
-"""Who was let in at the data port: what it may ask, what is counted of it, and whether it still may come.
+"""Authenticated users of the data port: their rights, what is counted for them, and whether they are revoked.
 
-Python makes one User for each name and credential; connections that it let in refer to it, on whichever loop they are.
-It lives while anybody refers to it. What a connection may ask is a mask of its own, so that a look at it costs nothing.
+Python creates one User for each name and credential; the connections that logged in as it refer to it, on all loops.
+It is freed with its last reference. A connection has a copy of its rights, so that checking them costs nothing.
 """
 from libc.stdint cimport int64_t, uint8_t
 
@@ -12,28 +12,28 @@ cdef enum Right:
     MAY_ALL = 7
 
 cdef struct User:
-    # atomic, all of them
+    # All atomic.
     int64_t references
     int64_t connections      # open now
-    int64_t logins           # since it was made
-    int64_t refused          # requests for want of a right
-    int64_t revoked          # 1: its connections are to end
+    int64_t logins           # since it was created
+    int64_t refused          # requests without the right to them
+    int64_t revoked          # 1: its connections are to be closed
 
 cdef struct Login:
-    # What a connection knows of who is at its other end.
+    # What a connection knows of its user.
     uint8_t state            # AuthState
-    uint8_t may              # Rights that count now; none of them before the login
-    uint8_t granted          # Rights once it is in
-    User* user               # NULL: nobody in particular
-    int64_t session          # of its authentication, as Python knows it; 0: none
-    int64_t jobs             # that Python has not answered yet
-    int64_t urgent           # requests under way that go before others, by who it is (module `server.admission`)
+    uint8_t may              # Rights that are in effect; none before the login
+    uint8_t granted          # Rights after the login
+    User* user               # NULL for an unnamed user
+    int64_t session          # number of its authentication, for Python; 0 for none
+    int64_t jobs             # submitted to Python and not answered
+    int64_t urgent           # urgent requests in progress (module `server.admission`)
 
 cdef User* user_hold(User* user) noexcept nogil
-cdef void user_release(User* user) noexcept nogil        # NULL is nobody
-# The connection is this user's from here on, who may do so much; takes over the caller's reference.
+cdef void user_release(User* user) noexcept nogil        # NULL is allowed
+# Make the connection this user's, with these rights; takes over the caller's reference.
 cdef void login_enter(Login* login, User* user, uint8_t may) noexcept nogil
-# It is nobody's any more. Idempotent.
+# Make the connection nobody's. A second call does nothing.
 cdef void login_leave(Login* login) noexcept nogil
 
 cdef class AuthenticatedUser:

@@ -1,4 +1,4 @@
-"""Users by reference: held by Python, by answers on their way to a loop, and by connections."""
+"""Users with reference counts: held by Python, by responses on their way to a loop, and by connections."""
 from libc.stdint cimport uint8_t
 from libc.stdlib cimport calloc, free
 
@@ -39,7 +39,7 @@ cdef void login_leave(Login* login) noexcept nogil:
 
 
 cdef class AuthenticatedUser:
-    """One who was let in; made by Python at the first login of a name and credential."""
+    """An authenticated user, created by Python at the first login with a name and credential."""
 
     def __cinit__(self):
         self.user = <User*> calloc(1, sizeof(User))
@@ -49,26 +49,26 @@ cdef class AuthenticatedUser:
 
     @property
     def connections(self) -> int:
-        """Open now."""
+        """Number of connections that are open now."""
         return bk_load(&self.user.connections)
 
     @property
     def logins(self) -> int:
-        """Since it was made."""
+        """Number of logins since it was created."""
         return bk_load(&self.user.logins)
 
     @property
     def refused(self) -> int:
-        """Requests that it may not ask."""
+        """Number of requests refused for lack of a right."""
         return bk_load(&self.user.refused)
 
     @property
     def revoked(self) -> bool:
-        """Whether its connections are to end."""
+        """Whether its connections are to be closed."""
         return bk_load(&self.user.revoked) != 0
 
     def revoke(self) -> None:
-        """End its connections: each loop does so at its next round, and nobody comes in as this user any more."""
+        """Close its connections, each in its loop's next round, and refuse further logins as this user."""
         bk_store(&self.user.revoked, 1)
 
     def __dealloc__(self):
