@@ -375,7 +375,14 @@ def error_from_v3(status: int, default: type[BookKeeperError]) -> type[BookKeepe
 
 
 def error_from_client_code(code: int) -> type[BookKeeperError]:
-    """Return the exception class for one of the Java client's codes, or `BookKeeperError` for an unknown number."""
+    """Return the exception class for one of the Java client's codes.
+
+    Args:
+        code: The code.
+
+    Returns:
+        The exception class; `BookKeeperError` itself for an unknown code.
+    """
     return _BY_CLIENT.get(code, BookKeeperError)
 
 

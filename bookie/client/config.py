@@ -143,8 +143,8 @@ class ClientConfig(SettingsOf):
 
     # Reading.
     speculative_read_first_s: float = key("firstSpeculativeReadTimeout", 2.0, low=-1, scale=MS)
-    """How long a read waits before it asks the next replica as well; at 0 and below, it waits for the answer. The
-    other speculative timeouts are disabled in the same way.
+    """How long a read waits for an answer before it asks the next replica as well; at 0 and below it only waits.
+    The same holds for `speculative_lac_first_s` and reads of the LAC.
     """
     speculative_read_max_s: float = key("maxSpeculativeReadTimeout", 2.0, low=-1, scale=MS)
     speculative_read_backoff: float = key("speculativeReadTimeoutBackoffMultiplier", 2.0, low=1)

@@ -22,15 +22,30 @@ class Features:
 
     @classmethod
     def named(cls, names: str) -> Self:
-        """Create the features from a list of the names that are on, separated by commas."""
+        """Create the features of a configuration.
+
+        Args:
+            names: The names of the features that are on, separated by commas.
+        """
         return cls(name.strip() for name in names.split(",") if name.strip())
 
     def on(self, name: str) -> bool:
-        """Return whether the feature is on."""
+        """Return whether a feature is on.
+
+        Args:
+            name: The name of the feature.
+        """
         return name in self._on
 
     def scopes(self, name: str) -> frozenset[str]:
-        """Return each SCOPE for which the feature SCOPE.NAME is on, where NAME is `name`."""
+        """Return the scopes for which a feature is on.
+
+        Args:
+            name: The name of the feature without its scope.
+
+        Returns:
+            Each SCOPE for which the feature SCOPE.NAME is on.
+        """
         return frozenset(one.removesuffix(f".{name}") for one in self._on if one.endswith(f".{name}"))
 
     def switch(self, name: str, *, on: bool) -> None:

@@ -37,6 +37,8 @@ __all__ = ["BookKeeper"]
 class BookKeeper:
     """A client of a cluster. It is an async context manager; otherwise call `await start()` and `await close()`.
 
+    Before it is started, calls raise IllegalOperation or ClientClosed.
+
     Args:
         metadata_service_uri: The URI of the metadata store, such as `zk+hierarchical://host:2181/ledgers`. A metadata
             driver may be given instead; it is started and stopped like one that was opened from a URI.
@@ -157,6 +159,7 @@ class BookKeeper:
 
         Raises:
             ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return self.context.features
 

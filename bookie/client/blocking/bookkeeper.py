@@ -100,6 +100,7 @@ class BookKeeper:
 
         Raises:
             ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return self._aio.features
 

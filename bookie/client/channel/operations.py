@@ -54,7 +54,20 @@ class BookieChannel(Connection, ABC):
     def add_async(
         self, ledger: int, entry: int, payload: Buffer, *, digest: Digest, lac: int, length: int, flags: int = 0
     ) -> Reply[None]:
-        """Store an entry like `add`, without waiting for the response."""
+        """Store an entry like `add`, without waiting for the response.
+
+        Args:
+            ledger: See `add`, as for all further arguments.
+            entry: See `add`.
+            payload: See `add`.
+            digest: See `add`.
+            lac: See `add`.
+            length: See `add`.
+            flags: See `add`.
+
+        Returns:
+            The pending reply; its `result` returns None or raises an error of `add`.
+        """
         stored = digest.seal(ledger, entry, payload, lac=lac, length=length)
         return self.add_stored_async(stored, digest.master_key, flags=flags)
 
@@ -155,7 +168,17 @@ class BookieChannel(Connection, ABC):
         return self.read_async(ledger, entry, flags=flags, master_key=master_key).result()
 
     def read_async(self, ledger: int, entry: int, *, flags: int = 0, master_key: bytes | None = None) -> Reply[bytes]:
-        """Read an entry like `read`, without waiting for the response."""
+        """Read an entry like `read`, without waiting for the response.
+
+        Args:
+            ledger: See `read`, as for all further arguments.
+            entry: See `read`.
+            flags: See `read`.
+            master_key: See `read`.
+
+        Returns:
+            The pending reply; its `result` returns the entry or raises an error of `read`.
+        """
         request = self.wire.read(ledger, entry, flags, master_key, self.timeout_s)
         request.decode = self.wire.stored
         return self.submit(request)
@@ -235,7 +258,19 @@ class BookieChannel(Connection, ABC):
         flags: int = 0,
         master_key: bytes | None = None,
     ) -> Reply[StoredBatch]:
-        """Read consecutive entries like `batch_read`, without waiting for the response."""
+        """Read consecutive entries like `batch_read`, without waiting for the response.
+
+        Args:
+            ledger: See `batch_read`, as for all further arguments.
+            start: See `batch_read`.
+            max_count: See `batch_read`.
+            max_size: See `batch_read`.
+            flags: See `batch_read`.
+            master_key: See `batch_read`.
+
+        Returns:
+            The pending reply; its `result` returns the entries or raises an error of `batch_read`.
+        """
         size = min(max_size, self.frame_bytes_max)
         return self.submit(self.wire.batch_read(ledger, start, max_count, size, flags, master_key, self.timeout_s))
 

@@ -184,7 +184,16 @@ class ChannelV3(BookieChannel):
         return self.wait_for_lac_async(ledger, previous_lac, timeout_ms).result()
 
     def wait_for_lac_async(self, ledger: int, previous_lac: int, timeout_ms: int) -> Reply[ReadAnswer]:
-        """Start a `wait_for_lac`, without waiting for the response here."""
+        """Start a `wait_for_lac`, without waiting for the response here.
+
+        Args:
+            ledger: The id of the ledger.
+            previous_lac: The LAC that must be exceeded.
+            timeout_ms: How long the bookie may wait, in milliseconds.
+
+        Returns:
+            The pending reply; its `result` returns or raises what `wait_for_lac` does.
+        """
         return self.submit(self.wire.wait_for_lac(ledger, previous_lac, timeout_ms, self.timeout_s))
 
     def batch_read_async(
@@ -199,8 +208,20 @@ class ChannelV3(BookieChannel):
     ) -> Reply[StoredBatch]:
         """Read consecutive entries like `batch_read`, without waiting for the response.
 
+        Args:
+            ledger: See `batch_read`, as for all further arguments.
+            start: See `batch_read`.
+            max_count: See `batch_read`.
+            max_size: See `batch_read`.
+            flags: See `batch_read`.
+            master_key: See `batch_read`.
+
+        Returns:
+            The pending reply; its `result` returns the entries, or raises an error of `batch_read`, or
+                IllegalOperation if the bookie answers that it does not support batch reads.
+
         Raises:
-            IllegalOperation: The bookie does not advertise batch reads. The reply raises it if the bookie answers so.
+            IllegalOperation: The bookie does not advertise batch reads.
         """
         self._needs(BATCH_READ)
         return super().batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key)

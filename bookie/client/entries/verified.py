@@ -88,13 +88,23 @@ class EntryBatch(Sequence[Entry]):
 
     @classmethod
     def of_range(cls, entries: ReadRange, count: int, digest: Digest) -> Self:
-        """Return the first `count` entries of a range that was read entry by entry and is verified."""
+        """Return the first entries of a range that was read entry by entry and is verified.
+
+        Args:
+            entries: The range.
+            count: The number of entries, at least 1.
+            digest: The digest of the ledger.
+        """
         run, offsets = entries.run(count)
         return cls(entries.ledger, entries.first, run.data, offsets, LENGTH_PREFIX + digest.overhead)
 
     @classmethod
     def joined(cls, batches: Sequence["EntryBatch"]) -> "EntryBatch":
-        """Copy consecutive batches into one buffer; a single batch is returned as it is."""
+        """Copy consecutive batches into one buffer; a single batch is returned as it is.
+
+        Args:
+            batches: One or more batches of the same ledger, each beginning where the one before ends.
+        """
         head = batches[0]
         if len(batches) == 1:
             return head
@@ -105,7 +115,14 @@ class EntryBatch(Sequence[Entry]):
 
     @classmethod
     def of_entries(cls, ledger: int, first: int, entries: Iterable[bytes], digest: Digest) -> Self:
-        """Copy entries that were read one by one, and are verified, into one batch. `entries` are bytes as stored."""
+        """Copy entries that were read one by one, and are verified, into one batch.
+
+        Args:
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            entries: Consecutive entries as stored, one or more.
+            digest: The digest of the ledger.
+        """
         pieces: list[bytes] = []
         for entry in entries:
             pieces.append(len(entry).to_bytes(LENGTH_PREFIX, "big"))
@@ -127,7 +144,14 @@ class EntryBatch(Sequence[Entry]):
         return int(self._offsets[-1] - self._offsets[0])
 
     def fitting(self, nbytes: int) -> int:
-        """Return how many entries, counted from the first, take at most `nbytes` bytes together."""
+        """Count the entries from the first on that fit into a number of bytes.
+
+        Args:
+            nbytes: The bytes available for records, with headers, digests and lengths.
+
+        Returns:
+            The number of entries; it may be 0.
+        """
         return max(int(np.searchsorted(self._offsets, self._offsets[0] + nbytes, side="right")) - 1, 0)
 
     def __iter__(self) -> EntryIterator:
@@ -166,7 +190,14 @@ class EntryBatch(Sequence[Entry]):
         return self._offsets[:-1] + self._overhead, self._offsets[1:]
 
     def stored(self, place: int) -> memoryview:
-        """Return the entry at a place as the bookie stores it, header and digest included."""
+        """Return an entry as the bookie stores it, with header and digest.
+
+        Args:
+            place: The place of the entry in the batch, 0 for the first one.
+
+        Returns:
+            A view of `buffer`.
+        """
         start, stop = self._offsets[place : place + 2].tolist()
         return self.buffer[start + LENGTH_PREFIX : stop]
 

@@ -58,6 +58,7 @@ class BookieServiceInfo:
         return frozenset(name.strip() for name in names if name.strip())
 
     def to_bytes(self) -> bytes:
+        """Serialize the service info, in the form in which Java bookies publish it."""
         message = BookieServiceInfoFormat()
         for end in self.endpoints:
             message.endpoints.add(
@@ -68,19 +69,35 @@ class BookieServiceInfo:
 
 
 def bookie_endpoint(host: str, port: int, *, tls: bool = False) -> Endpoint:
-    """Return the client port in the form in which Java bookies publish it."""
+    """Return the client port in the form in which Java bookies publish it.
+
+    Args:
+        host: The host that clients connect to.
+        port: The client port.
+        tls: Whether the bookie supports TLS.
+    """
     return Endpoint("bookie", host, port, BOOKIE_PROTOCOL, extensions=("tls",) if tls else ())
 
 
 def http_endpoint(host: str, port: int) -> Endpoint:
-    """Return the admin HTTP port in the form in which Java bookies publish it."""
+    """Return the admin HTTP port in the form in which Java bookies publish it.
+
+    Args:
+        host: The host to connect to.
+        port: The HTTP port.
+    """
     return Endpoint("httpserver", host, port, "http")
 
 
 def parse_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
-    """Parse what a bookie publishes. Raises MetadataSerializationError.
+    """Parse what a bookie publishes. Empty data come from legacy bookies; host and port are then taken from the id.
 
-    Empty data come from legacy bookies; host and port are then taken from the id.
+    Args:
+        bookie_id: The id of the bookie.
+        data: The value of its registration.
+
+    Raises:
+        MetadataSerializationError: The data cannot be parsed, or are empty and the id is not host:port.
     """
     if not data:
         host, _, port = bookie_id.rpartition(":")

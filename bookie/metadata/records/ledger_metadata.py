@@ -12,6 +12,8 @@ LEDGER_IDS_END = 1 << 63
 
 
 class LedgerState(IntEnum):
+    """The states of a ledger, with their numbers in the stored format."""
+
     OPEN = 1
     IN_RECOVERY = 2
     CLOSED = 3
