@@ -1,4 +1,4 @@
-"""Our scanners over the journal, entry logs and mark that an Apache BookKeeper bookie left (tests/golden/java)."""
+"""Our scanners read the journal, entry logs and mark that an Apache BookKeeper bookie wrote (tests/golden/java)."""
 
 import json
 import struct
@@ -16,7 +16,7 @@ FACTS = json.loads((GOLDEN / "facts.json").read_text())
 FRAMES = json.loads((GOLDEN / "frames.json").read_text())
 META_KEY, META_FENCE, META_LAC = -0x1000, -0x2000, -0x8000
 (JOURNAL,) = GOLDEN.glob("*.txn")
-# What was written, in order: ledger and entry, or the kind of a record about the ledger.
+# The records in order: ledger and entry, or the kind of a record about the ledger.
 WRITTEN = [
     (7, META_KEY),
     *[(7, entry) for entry in (0, 1, 2, 3, 4, 5, 8, 9)],
@@ -28,7 +28,7 @@ WRITTEN = [
 
 
 def adds() -> dict[tuple[int, int], bytes]:
-    """Entries as the Java client sent them, by ledger and entry id; those of the closed ledger by the rule."""
+    """Return the entries that the Java client sent, by ledger and entry id; those of the closed ledger by the rule."""
     sent = {}
     for name, exchange in FRAMES.items():
         if name.startswith("add_") and bytes.fromhex(exchange["answer"])[8:12] == bytes(4):
@@ -38,7 +38,7 @@ def adds() -> dict[tuple[int, int], bytes]:
 
 
 def test_the_journal() -> None:
-    """Every record in order, with its bytes; no group of Java's carries a checksum and none is missed."""
+    """Every record is read in order, with its bytes; Java's groups have no checksum, and none is missed."""
     data = JOURNAL.read_bytes()
     rows = scan_journal(JOURNAL, int(JOURNAL.stem, 16))
     assert (rows.version, rows.torn, rows.damaged, rows.groups) == (6, False, False, 0)
@@ -53,11 +53,11 @@ def test_the_journal() -> None:
         if named in sent:
             assert record == sent[named]
         elif named[1] >= 0:
-            assert record[52:] == payload(closed, named[1], 1000)  # behind the header and an HMAC digest
+            assert record[52:] == payload(closed, named[1], 1000)  # after the header and an HMAC digest
 
 
 def test_the_entry_logs() -> None:
-    """Closed logs and the last, open one: all entries are found, and read back from where they were found."""
+    """All entries of closed logs and of the last, open one are found, and read from where they were found."""
     reader = EntryLogReader(GOLDEN)
     sent, closed = adds(), FACTS["ledgers"]["closed"]
     found = {}
@@ -74,7 +74,7 @@ def test_the_entry_logs() -> None:
 
 
 def test_the_mark() -> None:
-    """lastMark after a clean stop: the journal's id, and the end of what it holds."""
+    """lastMark after a clean stop has the journal's id, and the end of its content."""
     journal, end = struct.unpack(">qq", (GOLDEN / "lastMark.bin").read_bytes())
     assert journal == int(JOURNAL.stem, 16)
     assert end == scan_journal(JOURNAL, journal).end

@@ -13,7 +13,7 @@ OP_ADD, OP_READ, OP_AUTH, OP_BATCH = 1, 2, 3, 7
 KEY_OF_PW = bytes.fromhex("2aa226ba095b6969a64871977693b14671710d76")
 KEY_OF_OTHER = bytes.fromhex("1773c02dbd4bbc2be47e2f59dafba542ef6e4fea")
 
-# What each request says: operation, flags, ledger, entry (where a batch starts).
+# The content of each request: operation, flags, ledger, and the entry (for a batch, its first one).
 REQUESTS = {
     "add_0": (OP_ADD, 0, 7, 0),
     "add_1": (OP_ADD, 0, 7, 1),
@@ -68,24 +68,24 @@ CODES = {
 
 
 def frame(name: str, side: str) -> bytes:
-    """A recorded frame."""
+    """Return a recorded frame."""
     return bytes.fromhex(FRAMES[name][side])
 
 
 def stored(entry: int) -> bytes:
-    """The entry of ledger 7 as the Java client sent it."""
+    """Return the entry of ledger 7 that the Java client sent."""
     names = {0: "add_0", 1: "add_1", 2: "add_2", 3: "add_crc32", 4: "add_hmac", 5: "add_dummy", 9: "add_large"}
     return frame(names.get(entry, "add_recovery"), "request")[28:]
 
 
 def test_everything_recorded_is_tested() -> None:
-    """A frame that was captured and is in no table here tests nothing."""
+    """Every captured frame is in a table here."""
     assert FRAMES.keys() == {*REQUESTS, "auth"}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_requests_are_understood(name: str) -> None:
-    """Our parser finds in each request of the Java client what the client was asked to send."""
+    """Our parser finds in each request of the Java client what that client was told to send."""
     op, flags, ledger, entry = REQUESTS[name]
     request = frame(name, "request")
     assert int.from_bytes(request[:4], "big") == len(request) - 4
@@ -95,7 +95,7 @@ def test_requests_are_understood(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (op, flags, *_) in REQUESTS.items() if op == OP_ADD or flags & 1])
 def test_keys_are_found(name: str) -> None:
-    """Adds and fencing reads carry the master key."""
+    """Adds and fencing reads have the master key."""
     _, parsed = v2.parse(frame(name, "request")[4:])
     expected = KEY_OF_OTHER if "other" in name else bytes(20) if "16_bytes" in name else KEY_OF_PW
     assert parsed["key"] == expected
@@ -103,7 +103,7 @@ def test_keys_are_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", BATCHES)
 def test_batch_limits_are_found(name: str) -> None:
-    """Count and size of a batch read as the Java client was asked to send them."""
+    """Count and size of a batch read are those that the Java client was told to send."""
     count, size, _ = BATCHES[name]
     _, parsed = v2.parse(frame(name, "request")[4:])
     assert (parsed["count_max"], parsed["size_max"]) == (count, size)
@@ -111,7 +111,7 @@ def test_batch_limits_are_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (op, *_) in REQUESTS.items() if op in {OP_ADD, OP_READ}])
 def test_single_answers_are_the_same(name: str) -> None:
-    """What we answer to ADD and READ equals what the Java bookie answered, byte for byte."""
+    """Our responses to ADD and READ equal those of the Java bookie, byte for byte."""
     op, _, ledger, entry = REQUESTS[name]
     version = frame(name, "request")[4]
     code = CODES.get(name, 0)
@@ -122,7 +122,7 @@ def test_single_answers_are_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, (op, *_) in REQUESTS.items() if op == OP_BATCH])
 def test_batch_answers_are_the_same(name: str) -> None:
-    """What we answer to BATCH_READ equals what the Java bookie answered, byte for byte."""
+    """Our responses to BATCH_READ equal those of the Java bookie, byte for byte."""
     _, _, ledger, start = REQUESTS[name]
     _, parsed = v2.parse(frame(name, "request")[4:])
     entries = [stored(entry) for entry in BATCHES.get(name, (0, 0, []))[2]]
@@ -142,5 +142,5 @@ def test_batch_answers_are_the_same(name: str) -> None:
     ],
 )
 def test_both_languages_compute_the_same_content(name: str, entry: int, header: int, size: int) -> None:
-    """The rule for entry content in Python is the rule in Java; every verification across languages rests on it."""
+    """Entry content is computed alike in Python and in Java, on which every verification across languages relies."""
     assert frame(name, "request")[28 + header :] == payload(7, entry, size)

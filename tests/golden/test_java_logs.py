@@ -1,4 +1,4 @@
-"""Our entry log writer beside Java's: the same entries make the same files (tests/golden/java)."""
+"""Our entry log writer compared with Java's: the same entries give the same files (tests/golden/java)."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ LOGS = sorted(JAVA.glob("*.log"))
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_no_byte_is_left_over(path: Path) -> None:
-    """The scan ends at the end of the file, and the map, where there is one, adds up to the entries found."""
+    """The scan ends at the end of the file, and the map, if there is one, agrees with the entries found."""
     chunk = scan_chunk(path)
     assert (chunk.end, chunk.torn, chunk.more) == (path.stat().st_size, False, False)
     sizes = model.read_map(path.read_bytes())
@@ -25,7 +25,9 @@ def test_no_byte_is_left_over(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LOGS[:-1], ids=lambda path: path.name)
 def test_our_writer_makes_the_same_file(path: Path, tmp_path: Path) -> None:
-    """The entries of a log that Java closed, appended and closed by us: the same bytes; lastId in the same form."""
+    """If we append the entries of a log that Java closed, and close it, we get the same bytes; lastId has the same
+    form.
+    """
     data = path.read_bytes()
     chunk = scan_chunk(path)
     log = EntryLog(tmp_path, next_id=int(path.stem, 16))

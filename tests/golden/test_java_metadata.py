@@ -1,4 +1,4 @@
-"""Our metadata codecs against what Apache BookKeeper wrote into ZooKeeper and beside its files (tests/golden/java)."""
+"""Our metadata codecs against what Apache BookKeeper wrote into ZooKeeper and next to its files (tests/golden/java)."""
 
 import json
 from pathlib import Path
@@ -24,13 +24,13 @@ LEDGERS = {
 
 
 def node(name: str) -> bytes:
-    """What stood in ZooKeeper."""
+    """Return a node's content in ZooKeeper."""
     return (GOLDEN / f"znode_{name}.bin").read_bytes()
 
 
 @pytest.mark.parametrize("name", LEDGERS)
 def test_ledger_metadata_is_read(name: str) -> None:
-    """Versions 1 to 3 as the Java client wrote them, and its one bookie."""
+    """Versions 1 to 3 are read as the Java client wrote them, with its one bookie."""
     metadata = parse_ledger(FACTS["ledgers"][name], node(f"ledger_{name}"))
     state, last, length, digest, password, custom, version = LEDGERS[name]
     assert (metadata.state, metadata.last_entry, metadata.length) == (state, last, length)
@@ -42,13 +42,13 @@ def test_ledger_metadata_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, facts in LEDGERS.items() if len(facts[5]) < 2])
 def test_ledger_metadata_is_written_alike(name: str) -> None:
-    """Read and written again it is the same bytes; only the order of custom metadata is nobody's promise."""
+    """Reading and writing again gives the same bytes; only the order of custom metadata is not fixed."""
     data = node(f"ledger_{name}")
     assert serialize_ledger(parse_ledger(FACTS["ledgers"][name], data)) == data
 
 
 def test_layout_and_service_info() -> None:
-    """LAYOUT and the registration of a bookie, both ways, byte for byte."""
+    """LAYOUT and the registration of a bookie are read and written, byte for byte."""
     assert parse_layout(node("LAYOUT")) == Layout("hierarchical", 1)
     assert Layout().to_bytes() == node("LAYOUT")
     host, _, port = FACTS["bookie"].rpartition(":")
@@ -58,7 +58,7 @@ def test_layout_and_service_info() -> None:
 
 
 def test_the_cookie() -> None:
-    """VERSION and the cookie's node hold the same text, which we read, and write byte for byte."""
+    """VERSION and the cookie's node have the same text, which we read, and write byte for byte."""
     text = (GOLDEN / "VERSION.bin").read_bytes()
     assert text == node("cookie")
     cookie = make_cookie(

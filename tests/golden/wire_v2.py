@@ -1,6 +1,6 @@
-"""Worked V2 frames, whole and with their length words, after the layouts of docs/formats/wire-v2.md.
+"""Worked V2 frames, complete with their length prefixes, after the layouts of docs/formats/wire-v2.md.
 
-The digests were recomputed with the JDK. Ledger 7 holds E0 = "hello" (LAC -1, length 5) and E1 = "world!" (LAC 0,
+The digests were recomputed with the JDK. Ledger 7 has E0 = "hello" (LAC -1, length 5) and E1 = "world!" (LAC 0,
 length 11), both under CRC32C.
 """
 

@@ -1,4 +1,4 @@
-"""Worked V3 frames, whole and with their length words, of the ledger that tests/golden/wire_v2.py tells of."""
+"""Worked V3 frames, complete with their length prefixes, of the ledger in tests/golden/wire_v2.py."""
 
 LAC_1 = bytes.fromhex("00000000000000070000000000000001777bd7f3")
 """The explicit LAC packet of ledger 7, LAC 1, under CRC32C."""

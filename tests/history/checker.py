@@ -1,17 +1,18 @@
-"""The judge of a history: which of the bookie's invariants it breaks. Knows nothing of the code that it judges.
+"""Check a history for violations of the bookie's invariants. The checker knows nothing of the code that it checks.
 
-One pass over the events in the order of the clock, constant work for each entry. What was asked and not answered may
-or may not have happened. What two requests in flight at once do is left open, so a finding is never a matter of luck:
+It makes one pass over the events in the order of the clock, with constant work for each entry. A request without an
+answer may or may not have been executed. The order of two concurrent requests is left open, so a violation is never a
+matter of luck:
 
-    B1   an acknowledged entry is not read back with its payload: failed, not found by a verification, or
+    B1   an acknowledged entry is not read back with its payload: the read failed, a verification did not find it, or
          the bookie does not start any more
-    B2   after the first failure something asked later was acknowledged, or the process did not end with an error in 5 s
+    B2   after the first failure a later request was acknowledged, or the process did not end with an error in 5 s
     B7   an entry or ledger was denied that had been acknowledged before
-    B8   an add was let through by a fence that had been answered before
-    B9   a fence's answer, or a read after it, lacks an entry that was acknowledged without being a recovery's
+    B8   an add was accepted after a fence that had been answered before
+    B9   a fence's answer, or a read after it, lacks an acknowledged entry that is not of a recovery add
     B10  a ledger's last entry, or the LAC that this entry was acknowledged with, went back
-    B11  an add was let through with another master key than the ledger's first
-    B21  bytes were served that nobody had sent under that ledger and entry
+    B11  an add was accepted with another master key than the ledger's first
+    B21  bytes were served that no client had sent under that ledger and entry
 """
 
 from collections.abc import Callable, Iterable
@@ -28,7 +29,7 @@ NEVER = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One finding: the invariant, what happened, and when."""
+    """A violation: the invariant, what happened, and when."""
 
     invariant: str
     what: str
@@ -37,7 +38,7 @@ class Violation:
 
 @dataclass(slots=True)
 class Entry:
-    """What is known of one entry id: what was sent, since when it is acknowledged, when it was last read back."""
+    """What is known about one entry id: what was sent, when it was acknowledged, when it was last read back."""
 
     sent: set[str] = field(default_factory=set)
     stored: str = ""
@@ -49,7 +50,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Ledger:
-    """What is known of one ledger."""
+    """What is known about one ledger."""
 
     entries: dict[int, Entry] = field(default_factory=dict)
     key: str = ""
@@ -67,7 +68,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Asked:
-    """A request on its way: the event, and what was known of its ledger when it was asked."""
+    """A request in flight: its event, and what was known about its ledger when it was sent."""
 
     event: Event
     last: int
@@ -75,7 +76,7 @@ class Asked:
 
 
 def judge(events: Iterable[Event]) -> list[Violation]:
-    """Every violation in the history, in the order of the clock."""
+    """Return every violation in the history, in the order of the clock."""
     judgement = _Judgement()
     for event in sorted(events, key=lambda event: event.at):
         judgement.see(event)
@@ -146,13 +147,13 @@ class _Judgement:
             self._all_read_since(self._verified_from)
 
     def _all_read_since(self, begun: int) -> None:
-        """Whatever had been acknowledged when the verification began was read back by it."""
+        """Check that everything acknowledged before a verification began was read back by it."""
         for number, ledger in self._ledgers.items():
             for entry, known in ledger.entries.items():
                 if known.acked_at < begun and known.read_at < begun:
                     self._say("B1", f"ledger {number}, entry {entry}: acknowledged, and not read back")
 
-    # What an answer tells.
+    # What answers prove.
 
     def _added(self, ledger: Ledger, asked: Asked, event: Event) -> None:
         if event.code != OK:
@@ -214,7 +215,7 @@ class _Judgement:
         self._served(ledger, asked, event)
 
     def _served(self, ledger: Ledger, asked: Asked, event: Event) -> None:
-        """Bytes came: they must be what was sent, and for an acknowledged entry what was acknowledged."""
+        """Check that served bytes were sent, and are the acknowledged ones for an acknowledged entry."""
         for number, body in enumerate(event.bodies, event.entry):
             known = ledger.entry(number)
             if body not in known.sent:

@@ -1,13 +1,14 @@
-"""A history: what clients asked and were answered, and what was done to the bookie, in the order of one clock.
+"""A history: the requests and answers of clients, and what was done to the bookie, in the order of one clock.
 
-An event is one JSON line. `at` is the monotonic clock of the machine in nanoseconds, the same for every process on it.
+An event is one JSON line. `at` is the monotonic clock of the machine in nanoseconds, the same for every process on
+it.
 
     invoke   id, client, op, ledger, entry, bodies, lac, key     before the request is sent
-    return   id, client, op, ledger, entry, bodies, lac, code    after the answer was received; none: nobody knows
+    return   id, client, op, ledger, entry, bodies, lac, code    after the answer was received; none: unknown outcome
     nemesis  op, code                                            start, refused, kill, fault, exit, verify, verified
 
-`op` of a request: add, recovery_add, fence, read, batch_read, last. Adds and batches concern as many consecutive
-entries as `bodies` has fingerprints; an add's answers may come in pieces, each naming the entries it is for.
+`op` of a request is add, recovery_add, fence, read, batch_read or last. Adds and batches concern as many consecutive
+entries as `bodies` has fingerprints; an add's answers may come in parts, each with the entries that it is for.
 Recording is thread-safe; nothing else here is shared.
 """
 
@@ -27,7 +28,7 @@ HEADER = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line. `entry` is the first one concerned, or -1; `code` is the wire's, or a process's exit code."""
+    """One line. `entry` is the first entry concerned, or -1; `code` is the wire's, or a process's exit code."""
 
     at: int
     kind: str
@@ -43,14 +44,14 @@ class Event:
 
 
 def fingerprint(stored: bytes | memoryview) -> str:
-    """What makes an entry that entry: its ids and its payload, not the LAC that its writer knew."""
+    """Return what identifies an entry: its ids and its payload, without the LAC that its writer knew."""
     digest = hashlib.sha1(stored[:16])
     digest.update(stored[HEADER:])
     return digest.hexdigest()[:16]
 
 
 class History:
-    """Events as they come. `invoke` answers the id that the request's answers carry."""
+    """The events in the order of recording. `invoke` returns the id that the request's answers carry."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.events = list(events)
@@ -59,7 +60,7 @@ class History:
     def invoke(
         self, client: str, op: str, ledger: int, entry: int, bodies: Sequence[str] = (), *, lac: int = -1, key: str = ""
     ) -> int:
-        """Before the request is sent; the id for its answers."""
+        """Record a request before it is sent, and return the id for its answers."""
         number = next(self._ids)
         self.events.append(
             Event(
@@ -89,7 +90,7 @@ class History:
         *,
         lac: int = -1,
     ) -> None:
-        """After the answer was received. For adds: `bodies` of the entries that this answer is for."""
+        """Record an answer after it was received. For adds, `bodies` has the entries that this answer is for."""
         self.events.append(
             Event(
                 at=time.monotonic_ns(),
@@ -106,11 +107,11 @@ class History:
         )
 
     def nemesis(self, op: str, code: int = 0, at: int | None = None) -> None:
-        """What was done to the bookie, or became of it."""
+        """Record what was done to the bookie, or what happened to it."""
         self.events.append(Event(at=at if at is not None else time.monotonic_ns(), kind="nemesis", op=op, code=code))
 
     def save(self, path: Path) -> None:
-        """One JSON object a line, without the fields that say nothing."""
+        """Write one JSON object per line, without empty fields."""
         with path.open("w") as out:
             for event in self.events:
                 out.write(json.dumps({name: value for name, value in asdict(event).items() if value not in ("", -1)}))
@@ -118,6 +119,6 @@ class History:
 
     @classmethod
     def load(cls, path: Path) -> "History":
-        """What `save` wrote."""
+        """Read what `save` wrote."""
         lines = map(json.loads, path.read_text().splitlines())
         return cls(Event(**{**line, "bodies": tuple(line["bodies"])}) for line in lines)

@@ -1,4 +1,4 @@
-"""The judge of histories is judged: each planted lie is found under its own invariant, and the truth is not accused."""
+"""The checker of histories finds each planted violation under its own invariant, and accepts correct histories."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ class Story:
         return self
 
     def ask(self, op: str, entry: int, code: int, *bodies: str, lac: int = -1, key: str = "key") -> "Story":
-        """A request and its answer; an add sends the bodies, a read is answered with them."""
+        """Record a request and its answer; an add sends the bodies, a read is answered with them."""
         sent = bodies if op.endswith("add") else ()
         return self.answer(self.invoke(op, entry, *sent, lac=lac, key=key), op, entry, code, *bodies, lac=lac)
 
@@ -73,23 +73,23 @@ class Story:
 
 
 def stored() -> Story:
-    """Three entries acknowledged."""
+    """Return a history with three acknowledged entries."""
     return Story().ask("add", 0, OK, "a", "b", "c", lac=1)
 
 
 def lost() -> Story:
-    """A verification that does not come across one of them."""
+    """Return a history whose verification does not find one of them."""
     return stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").nemesis("verified")
 
 
 def failed() -> Story:
-    """A verification to which one is answered with an I/O error."""
+    """Return a history whose verification gets an I/O error for one of them."""
     story = stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").ask("read", 2, EIO)
     return story.nemesis("verified")
 
 
 def replaced() -> Story:
-    """Another payload than the acknowledged one, though it had been sent as well."""
+    """Return a history in which another payload is read than the acknowledged one, though it had been sent, too."""
     story = stored()
     story.invoke("recovery_add", 1, "other")
     return story.ask("read", 1, OK, "other")
@@ -100,7 +100,7 @@ def fenced() -> Story:
 
 
 def in_flight_behind_fence(*, denied: bool, shown: int) -> Story:
-    """An add under way while a fence is answered, then read, then acknowledged."""
+    """Return a history with an add in flight while a fence is answered, then read, then acknowledged."""
     story = stored()
     add = story.invoke("add", 3, "d")
     story.ask("fence", shown, OK, "d" if shown == 3 else "c")
@@ -146,13 +146,13 @@ BAD: dict[str, tuple[str, Callable[[], Story]]] = {
 
 @pytest.mark.parametrize("lie", BAD)
 def test_each_planted_lie_is_found_under_its_invariant(lie: str) -> None:
-    """One wrong answer in a history that is right otherwise."""
+    """One wrong answer in an otherwise correct history is found under its invariant."""
     invariant, tell = BAD[lie]
     assert tell().found() == {invariant}
 
 
 def test_each_invariant_has_a_lie() -> None:
-    """What the checker says it holds is what these histories break."""
+    """The planted violations cover every invariant that the checker's docstring lists."""
     from tests.history import checker
 
     told = {line.split()[0] for line in (checker.__doc__ or "").splitlines() if line.startswith("    B")}
@@ -160,9 +160,9 @@ def test_each_invariant_has_a_lie() -> None:
 
 
 def test_an_honest_history_is_not_accused() -> None:
-    """Restarts, fences, recovery adds, errors and denials that are all as they should be."""
+    """Restarts, fences, recovery adds, errors and denials that are all correct are accepted."""
     story = stored()
-    story.invoke("add", 3, "d")  # never answered: it may be there or not
+    story.invoke("add", 3, "d")  # it is never answered, so it may be stored or not
     story.nemesis("kill").nemesis("start").nemesis("verify")
     story.ask("batch_read", 0, OK, "a", "b", "c").ask("read", 3, NO_ENTRY).nemesis("verified")
     story.ask("fence", 2, OK, "c").ask("add", 3, FENCED, "d").ask("add", 3, 102, "d", key="another")
@@ -172,7 +172,7 @@ def test_an_honest_history_is_not_accused() -> None:
 
 @pytest.mark.parametrize("shown", [2, 3])
 def test_an_add_that_races_with_a_fence_may_be_refused(shown: int) -> None:
-    """Whatever the fence showed, an add that is refused afterwards breaks nothing."""
+    """An add that is refused after a concurrent fence violates nothing, whatever the fence returned."""
     story = stored()
     add = story.invoke("add", 3, "d")
     story.ask("fence", shown, OK, "d" if shown == 3 else "c")
@@ -181,7 +181,7 @@ def test_an_add_that_races_with_a_fence_may_be_refused(shown: int) -> None:
 
 
 def test_a_failure_that_ends_the_process_in_time_is_right() -> None:
-    """Acknowledgements on their way when the failure came may arrive; the next start begins anew."""
+    """Acknowledgements in flight at a failure may arrive; after the next start everything counts again."""
     story = stored()
     late = story.invoke("add", 3, "d")
     story.nemesis("fault").answer(late, "add", 3, OK, "d")
@@ -190,7 +190,7 @@ def test_a_failure_that_ends_the_process_in_time_is_right() -> None:
 
 
 def test_a_history_survives_its_file(tmp_path: Path) -> None:
-    """What was recorded is what is read back, and the clock of the machine orders it."""
+    """What was recorded is read back, in the order of the machine's clock."""
     history = History()
     body = fingerprint(b"\0" * 15 + b"\7" + b"\1" * 16 + b"payload")
     assert body == fingerprint(b"\0" * 15 + b"\7" + b"\2" * 16 + b"payload") != fingerprint(b"\0" * 32 + b"payload")

@@ -1,4 +1,4 @@
-"""Which ledgers are distrusted, directory by directory, and what becomes of records that were there."""
+"""Which ledgers are distrusted, directory by directory, and what happens to records that were there."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ ME, OTHER, THIRD = "me:3181", "other:3181", "third:3181"
 
 
 def ledger(*ensembles: Sequence[str], state: LedgerState = LedgerState.OPEN) -> LedgerMetadata:
-    """With these ensembles, ten entries each."""
+    """Return a ledger with these ensembles of ten entries each."""
     segments = tuple(Segment(10 * n, tuple(bookies)) for n, bookies in enumerate(ensembles))
     return LedgerMetadata(
         ensemble_size=2, write_quorum=2, ack_quorum=1, segments=segments, state=state, password=b"secret"
@@ -37,7 +37,7 @@ LEDGERS = {
 
 @pytest.fixture
 def indexes(tmp_path: Path) -> list[Path]:
-    """Two directories; the first one is empty."""
+    """Two directories, the first of which is empty."""
     paths = [tmp_path / name / "locations.lmdb" for name in ("a", "b")]
     paths[1].mkdir(parents=True)
     opened = Index.open(paths[1])
@@ -49,7 +49,7 @@ def indexes(tmp_path: Path) -> list[Path]:
 
 
 def records(index: Path) -> list[Ledger]:
-    """All of an index."""
+    """Return all of an index."""
     opened = Index.open(index)
     try:
         return opened.reader().ledgers()
@@ -59,7 +59,10 @@ def records(index: Path) -> list[Ledger]:
 
 @pytest.mark.parametrize("lost", [[0], None])
 def test_b17_what_is_lost_is_distrusted(indexes: list[Path], lost: list[int] | None) -> None:
-    """Not closed and we in the last ensemble: limbo. Lost at all: fenced, with the metadata's key. Else as it was."""
+    """An open ledger whose last ensemble has us is in limbo; all lost ones are fenced, with the key of the metadata.
+
+    Others stay as they were.
+    """
     done = mark_distrusted(ME, LEDGERS.items(), indexes, lost=lost)
     key = master_key(b"secret")
     assert records(indexes[0]) == [
@@ -74,14 +77,14 @@ def test_b17_what_is_lost_is_distrusted(indexes: list[Path], lost: list[int] | N
 
 
 def test_b11_metadata_without_a_password(indexes: list[Path]) -> None:
-    """Those older than digests tell no key: the first one that the journal or a client brings is taken, not refused."""
+    """Metadata older than digests have no key: the first one from the journal or a client is accepted, not refused."""
     old = LedgerMetadata(ensemble_size=2, write_quorum=2, ack_quorum=1, segments=(Segment(0, (ME, OTHER)),))
     mark_distrusted(ME, [(2, old)], indexes)
     assert records(indexes[0]) == [Ledger(2, bytes(20), fenced=True, limbo=True, lac=b"")]
 
 
 def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
-    """Those asked for; the fence and everything else stays."""
+    """Only the named ledgers are cleared; the fence and everything else stays."""
     mark_distrusted(ME, LEDGERS.items(), indexes)
     assert clear_limbo([8, 3, 4, 77], indexes) == 2
     assert [record.ledger for index in indexes for record in records(index) if record.limbo] == [2]
@@ -89,8 +92,9 @@ def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
 
 
 def test_b17_a_start_without_a_journal_distrusts_what_it_may_lack(bookies: Callable[..., list[BookieProcess]]) -> None:
-    """Killed with entries in memory only: of the open ledger nothing is denied and nothing more is taken, what other
-    bookies answer for is as it was; an orderly stop and start in between changes nothing.
+    """After a kill with entries in memory only, nothing of the open ledger is denied, and nothing more is accepted.
+
+    What other bookies hold is as it was; an orderly stop and start in between changes nothing.
     """
     (bookie,) = bookies(journalWriteData="false", dataIntegrityChecking="true")
     driver = open_driver(f"grpc://{bookie.admin}")

@@ -1,4 +1,4 @@
-"""Who holds what, against the metadata's own word entry by entry."""
+"""Which bookie must hold which entries, compared with the metadata's write sets entry by entry."""
 
 import numpy as np
 from hypothesis import given
@@ -30,7 +30,9 @@ def ledgers(draw: st.DrawFn) -> LedgerMetadata:
 
 @given(ledgers(), st.sampled_from(BOOKIES))
 def test_b17_what_a_bookie_has_to_hold(metadata: LedgerMetadata, bookie_id: str) -> None:
-    """Each entry whose write set names it, up to the last one; of an open ledger, up to the last ensemble."""
+    """A bookie must hold each entry whose write set has it, up to the last one, or in an open ledger up to the last
+    ensemble.
+    """
     end = metadata.last_entry + 1 if metadata.state is LedgerState.CLOSED else metadata.segments[-1].first_entry
     assert judged_end(metadata) == end
     wanted = [entry for entry in range(end) if bookie_id in metadata.write_set(entry)]
@@ -45,7 +47,7 @@ def test_b17_what_a_bookie_has_to_hold(metadata: LedgerMetadata, bookie_id: str)
 
 
 def test_large_ledgers_come_in_parts() -> None:
-    """A million entries are not one array."""
+    """A million entries come in several arrays."""
     metadata = LedgerMetadata(
         ensemble_size=3,
         write_quorum=2,

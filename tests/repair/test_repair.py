@@ -1,4 +1,4 @@
-"""One of three real bookies loses its disks: stamped, distrusted, started empty, and repaired from the other two."""
+"""One of three real bookies loses its disks: it is stamped, distrusted, started empty, and repaired from the others."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class Cluster:
     def write(
         self, ledger: int, write_quorum: int, segments: list[tuple[int, list[int]]], end: int, state: int
     ) -> None:
-        """A ledger with entries up to `end`, each sent to its write set."""
+        """Write a ledger with entries up to `end`, each to its write set."""
         kinds = {CLOSED: DigestType.CRC32C, STRIPED: DigestType.HMAC, OPEN: DigestType.CRC32}
         kind = kinds.get(ledger, DigestType.DUMMY)
         digest = Digest.of(kind, PASSWORD)
@@ -67,7 +67,7 @@ class Cluster:
     def check(
         self, victim: BookieProcess, *, repair: bool, connect: Connect | None = None
     ) -> tuple[IntegrityReport, dict[int, LedgerChecked]]:
-        """What `check_bookie` says, and each ledger's part of it."""
+        """Return the result of `check_bookie`, and each ledger's part of it."""
         rows: dict[int, LedgerChecked] = {}
 
         def on_ledger(row: LedgerChecked) -> None:
@@ -92,7 +92,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(bookies: Callable[..., list[BookieProcess]]) -> Iterator[Cluster]:
-    """With ledgers of every kind: closed, striped, open, with a changed ensemble, and empty."""
+    """A cluster with ledgers of every kind: closed, striped, open, with a changed ensemble, and empty."""
     started = bookies(3)
     driver = open_driver(f"grpc://{started[0].admin}")
     driver.start()
@@ -109,7 +109,7 @@ def cluster(bookies: Callable[..., list[BookieProcess]]) -> Iterator[Cluster]:
 
 
 def lose_disks(cluster: Cluster, victim: BookieProcess) -> None:
-    """Stop it and empty its directories; then what an operator does: stamp them, and distrust what was lost."""
+    """Stop a bookie and empty its directories; then stamp them, and distrust what was lost, as an operator does."""
     cluster.channels.pop(victim.id).close()
     assert victim.stop() == 0
     directories = [victim.journal, victim.ledgers]
@@ -129,9 +129,9 @@ def index_of(bookie: BookieProcess) -> Path:
 
 @pytest.mark.thorough
 def test_b17_a_lost_disk_is_repaired_byte_for_byte(cluster: Cluster) -> None:
-    """Everything that has to be here is, exactly as the others hold it; what cannot be known is limbo, not absent.
+    """Everything that must be here is, exactly as the others hold it; what cannot be known is in limbo, not absent.
 
-    Starts and repairs leave it so. Cleared, it turns an unknown answer into a plain one; the fence stays.
+    Starts and repairs do not change that. When limbo is cleared, unknown becomes absent; the fence stays.
     """
     victim = cluster.bookies[2]
     lose_disks(cluster, victim)
@@ -181,7 +181,9 @@ def test_b17_a_lost_disk_is_repaired_byte_for_byte(cluster: Cluster) -> None:
 
 
 def test_damaged_and_absent_replicas_are_passed_over(cluster: Cluster) -> None:
-    """A replica with a wrong digest is not copied; the next one is. What nobody has is named, the rest is copied."""
+    """A replica with a wrong digest is not copied; the next one is. Entries without a replica are named, the rest
+    copied.
+    """
     victim, other, third = cluster.bookies
     digest = Digest.of(DigestType.CRC32C, PASSWORD)
     ledger = 9
@@ -221,7 +223,7 @@ def test_damaged_and_absent_replicas_are_passed_over(cluster: Cluster) -> None:
 
 
 class OldBookie(LossyProxy):
-    """In front of a bookie: hangs up on every batch read, as Apache BookKeeper's bookies below 4.17 do."""
+    """A proxy that closes the connection at every batch read, like Apache BookKeeper's bookies before 4.17."""
 
     BATCH_READ = bytes([2, 7, 0, Flags.HIGH_PRIORITY])  # version, operation, flags
 
@@ -231,7 +233,7 @@ class OldBookie(LossyProxy):
 
 @pytest.mark.thorough
 def test_replicas_without_batch_reads(cluster: Cluster) -> None:
-    """Each is asked for batches once, and then entry by entry."""
+    """Each replica gets one batch read, and is then read entry by entry."""
     *others, victim = cluster.bookies
     old = {bookie.id: OldBookie(bookie.port) for bookie in others}
     try:
@@ -252,7 +254,7 @@ def test_replicas_without_batch_reads(cluster: Cluster) -> None:
 
 
 def without_a_replica(cluster: Cluster) -> None:
-    """One of the others is down: what only it has is named as lost for now, and that it could not be asked."""
+    """While another bookie is down, the entries that only it has are named as lost for now, with the reason."""
     victim = cluster.bookies[2]
     lose_disks(cluster, victim)
     victim.start()

@@ -1,4 +1,4 @@
-"""Damage in one of three serving bookies is found by its scrub, or a read that fails, and repaired from the others."""
+"""Damage in one of three serving bookies is found by its scrub or a failed read, and repaired from the others."""
 
 import struct
 import time
@@ -32,7 +32,7 @@ def sealed(ledger: int, entry: int) -> bytes:
 
 
 class Damaged:
-    """Three bookies; the last one is damaged."""
+    """Three bookies, the last of which is damaged."""
 
     def __init__(self, bookies: list[BookieProcess], driver: MetadataDriver) -> None:
         self.bookies = bookies
@@ -40,7 +40,7 @@ class Damaged:
         self.driver = driver
 
     def write(self, ledger: int, members: list[BookieProcess], state: LedgerState = LedgerState.CLOSED) -> None:
-        """A ledger on all of `members`."""
+        """Write a ledger to all of `members`."""
         closed = state is LedgerState.CLOSED
         self.driver.ledgers.create(
             ledger,
@@ -63,7 +63,9 @@ class Damaged:
                     add.result()
 
     def place(self, ledger: int, entry: int) -> tuple[Path, int]:
-        """The log of the victim with an entry, and where its length word lies. Its log is written, caches empty."""
+        """Return the victim's log with an entry, and the place of its length word, with the log written and caches
+        empty.
+        """
         for path in (self.victim.directory / "ledgers" / "current").glob("*.log"):
             at = path.read_bytes().find(struct.pack(">qq", ledger, entry))
             if at >= 0:
@@ -71,7 +73,7 @@ class Damaged:
         raise AssertionError(f"entry {entry} of ledger {ledger} is in no log")
 
     def flip(self, ledger: int, entry: int, at: int) -> None:
-        """A bit of a record, `at` bytes behind the start of its length word."""
+        """Flip a bit of a record, `at` bytes after the start of its length word."""
         path, offset = self.place(ledger, entry)
         with path.open("r+b") as file:
             file.seek(offset + at)
@@ -80,7 +82,7 @@ class Damaged:
             file.write(bytes([byte ^ 4]))
 
     def read(self, ledger: int, entry: int) -> bytes:
-        """From the victim alone."""
+        """Read from the victim only."""
         with Channel.connect(*self.victim.address) as channel:
             return channel.read(ledger, entry)
 
@@ -90,7 +92,7 @@ class Damaged:
             yield ScrubStub(channel)  # type: ignore[no-untyped-call]  # generated
 
     def pass_over(self) -> None:
-        """One whole pass of its scrub."""
+        """Wait for one complete pass of its scrub."""
         with self.scrub() as scrub:
             before = scrub.GetStatus(pb.GetScrubStatusRequest(), timeout=WAIT_S).counters["scrub_passes"]
             scrub.Start(pb.StartScrubRequest(), timeout=WAIT_S)
@@ -99,7 +101,7 @@ class Damaged:
                     return
 
     def until(self, wanted: Callable[[dict[str, float]], bool]) -> dict[str, float]:
-        """Wait until what scrub and repair count is so."""
+        """Wait until the counters of scrub and repair have these values."""
         with self.scrub() as scrub:
             deadline = time.monotonic() + WAIT_S
             counters: dict[str, float] = {}
@@ -120,8 +122,10 @@ def damaged(bookies: Callable[..., list[BookieProcess]]) -> Iterator[Damaged]:
 
 
 def test_what_the_scrub_finds_is_copied_from_replicas(damaged: Damaged) -> None:
-    """Payload, ids and length words of a closed and of an open ledger: all found, all repaired while it serves; read
-    from the damaged bookie alone each entry is right again, also after a restart.
+    """Damage in payload, ids and length words of a closed and of an open ledger is found and repaired while it
+    serves.
+
+    Read from the damaged bookie alone, each entry is right again, also after a restart.
     """
     damaged.write(1, damaged.bookies)
     damaged.write(2, damaged.bookies, LedgerState.OPEN)
@@ -145,7 +149,7 @@ def test_what_the_scrub_finds_is_copied_from_replicas(damaged: Damaged) -> None:
 
 @pytest.mark.thorough
 def test_a_read_that_fails_asks_for_the_repair(damaged: Damaged) -> None:
-    """No scrub runs. EIO, never "no such entry"; soon the entry is there again."""
+    """Without a scrub, a read returns EIO, never "no such entry", and soon the entry is repaired."""
     damaged.write(1, damaged.bookies)
     damaged.victim.restart()
     damaged.flip(1, 7, 19)
@@ -158,7 +162,7 @@ def test_a_read_that_fails_asks_for_the_repair(damaged: Damaged) -> None:
 
 @pytest.mark.thorough
 def test_with_one_replica_there_is_nothing_to_copy_from(damaged: Damaged) -> None:
-    """It is named and counted; the entry is EIO or fails its digest, and the others are served."""
+    """The damage is named and counted; the entry is EIO or fails its digest, and the others are served."""
     damaged.write(1, [damaged.victim])
     damaged.victim.restart()
     damaged.flip(1, 7, 60)
@@ -177,7 +181,7 @@ def test_with_one_replica_there_is_nothing_to_copy_from(damaged: Damaged) -> Non
 
 @pytest.mark.thorough
 def test_replicas_that_come_back_are_asked_again(damaged: Damaged) -> None:
-    """What no replica gave is repaired when one is there again, without another pass: a failed read asks anew."""
+    """An entry without a replica is repaired after a failed read once a replica is back, without another pass."""
     damaged.write(1, damaged.bookies[1:])
     damaged.victim.restart()
     damaged.flip(1, 7, 60)

@@ -1,7 +1,7 @@
 """Run seeds: `python -m tests.sim 0:20000`, or replay one with a trace: `python -m tests.sim 4711 --trace`.
 
-`--plant NAME` plants a bug (tests/sim/planted.py), `--small` takes the small client instead of the real one. The exit
-code is 1 when a seed failed; each failing seed is told with the command that replays it.
+`--plant NAME` plants a bug (tests/sim/planted.py), `--small` uses the small client instead of the real one. The exit
+code is 1 if a seed failed; each failing seed is printed with the command that replays it.
 """
 
 import argparse
@@ -18,7 +18,7 @@ SHOWN_MAX = 10
 
 
 def main() -> int:
-    """Parse, run, tell."""
+    """Parse the arguments, run the seeds, and print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("seeds", help="one seed, or first:last (the last one is not run)")
     parser.add_argument("--trace", action="store_true", help="print what happened")

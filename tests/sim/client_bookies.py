@@ -1,4 +1,4 @@
-"""The contract `Bookies` of one client, over the modelled network: lanes, single requests and their time limits."""
+"""The interface `Bookies` for one client, over the modelled network: lanes, single requests and their timeouts."""
 
 import asyncio
 import struct
@@ -37,7 +37,9 @@ Ask = Callable[[ModelBookie, Reply], None]
 
 
 class ModelLane:
-    """The contract `AddLane`. Each entry travels by itself, in order; answers of one moment are told together."""
+    """Implements `AddLane`. Each entry travels by itself, in order; answers that arrive together are reported
+    together.
+    """
 
     def __init__(
         self, bookies: "ClientBookies", bookie: str, key: bytes, owner: LaneOwner, flags: int, *, deferred: bool
@@ -72,7 +74,7 @@ class ModelLane:
             self._arm()
 
     def add(self, entry: int, stored: bytes) -> None:
-        """One of them."""
+        """Send one entry."""
         connection = self._connection
         if connection is None:
             connection = self._connection = self.bookies.connection(self.bookie)
@@ -104,7 +106,7 @@ class ModelLane:
             self.bookies.lanes[self.bookie].remove(self)
 
     def answered(self, entry: int, code: int) -> None:
-        """An answer arrived."""
+        """Handle an answer."""
         if not self.open or entry not in self._unanswered:
             return
         del self._unanswered[entry]
@@ -113,7 +115,7 @@ class ModelLane:
         self._answers.append((entry, code))
 
     def lose(self, error: BookKeeperError) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
         if self.open:
             self._tell()
             self.close()
@@ -147,7 +149,10 @@ class ModelLane:
 
 
 class ClientBookies:
-    """`history` gets the answers to fencing reads. `no_batches`: bookies that do not know batch reads."""
+    """The bookies as one client reaches them.
+
+    `history` records the answers to fencing reads. `no_batches` are bookies that do not support batch reads.
+    """
 
     def __init__(
         self, loop: VirtualLoop, links: dict[str, Link], config: ClientConfig, who: str, history: list[Event]
@@ -169,7 +174,7 @@ class ClientBookies:
         self._closed = False
 
     def connection(self, bookie: str) -> Connection:
-        """The one to this bookie, made if there is none."""
+        """Return the connection to this bookie, and make one if there is none."""
         found = self._connections.get(bookie)
         if found is None:
             found = self._connections[bookie] = Connection(self.links[bookie], lambda: self._lost(bookie))
@@ -177,12 +182,12 @@ class ClientBookies:
         return found
 
     def crash(self) -> None:
-        """The process ends: nothing is called any more, and what was sent stays sent."""
+        """End the process: nothing is called any more, and requests that were sent stay sent."""
         self.alive = False
         for connection in self._connections.values():
             connection.close()
 
-    # The contract.
+    # The interface.
 
     def adds(
         self,
@@ -284,7 +289,7 @@ class ClientBookies:
         return found
 
     async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
-        """These bookies do not advertise it."""
+        """Do nothing, since these bookies do not advertise it."""
 
     def pending(self, bookie: str) -> int:
         return len(self._waiting[bookie])
@@ -307,7 +312,9 @@ class ClientBookies:
         adds: bool = False,
         extra_s: float = 0.0,
     ) -> Any:
-        """Ask and wait. `fencing`: ledger and entry of a read, whose negative answers the history wants."""
+        """Send a request and wait. `fencing` has ledger and entry of a read whose negative answers the history
+        records.
+        """
         if self._closed:
             raise ClientClosed(f"the client is closed; bookie {bookie} cannot be asked")
         done: asyncio.Future[Any] = self.loop.create_future()

@@ -1,6 +1,6 @@
 """Everything that is drawn for a seed before its world begins. Ranges are wide, and drawn anew for each seed.
 
-With fixed latencies, time limits and paces most faults of a protocol stay hidden however many seeds are tried: what is
+With fixed latencies, timeouts and rates, most faults of a protocol stay hidden however many seeds are tried: what is
 fast in one world must be slow in another.
 """
 
@@ -30,7 +30,7 @@ SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One world. Seconds, and chances."""
+    """The parameters of one world. Times are in seconds; the others are probabilities."""
 
     sizes: tuple[int, int, int]
     bookies: int
@@ -41,27 +41,27 @@ class Draw:
     burst: int
     payload_max: int
     base_s: tuple[float, float]
-    """One-way latency of a link: drawn between these, on a logarithmic scale."""
+    """The one-way latency of a link is drawn between these, on a logarithmic scale."""
     sync_s: tuple[float, float]
     store_s: float
     writer: str
-    """How it ends: `closes`, `crashes` or `stays`."""
+    """How the writer ends: `closes`, `crashes` or `stays`."""
     recoverers: int
     readers: int
     tails: int
     begins_s: float
-    """Within this time recoverers and readers begin."""
+    """Recoveries and readers begin within this time."""
     faults: int
     lasts_s: float
     """Faults begin within this time, and last up to it."""
     kinds: tuple[str, ...]
     config: ClientConfig
     advanced: bool = False
-    """The writer chooses its entry ids, and not in their order."""
+    """Whether the writer chooses its entry ids, and adds them out of order."""
     deferred: bool = False
-    """Adds are not synced before they are answered; the writer forces now and then."""
+    """Whether adds are answered before they are synced; the writer then forces now and then."""
     replicator: bool = False
-    """Somebody copies what bookies that are gone should hold."""
+    """Whether a replication worker copies the entries of bookies that are gone."""
 
     @classmethod
     def of(cls, rng: random.Random) -> "Draw":
@@ -96,7 +96,7 @@ class Draw:
             kinds=tuple(rng.sample(KINDS, rng.randint(2, 5))),
             config=ClientConfig.of(cls._settings(rng, trip, timeout)),
         )
-        # What was added later is drawn from a copy, so that the worlds of most seeds stay what they were.
+        # Parameters that were added later are drawn from a copy, so that the worlds of most seeds stay the same.
         ahead = random.Random()
         ahead.setstate(rng.getstate())
         ahead = random.Random(ahead.random())

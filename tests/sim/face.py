@@ -1,4 +1,4 @@
-"""What a story asks of a client, whichever it is: the real one, or the small one that proves world and judge."""
+"""What a scenario needs of a client, be it the real one, or the small one that validates world and judge."""
 
 import asyncio
 import random
@@ -13,21 +13,21 @@ __all__ = ["Client", "MakeClient", "Reader", "Writer"]
 
 
 class Writer(Protocol):
-    """An open ledger of one's own."""
+    """An open ledger for writing."""
 
     @property
     def ledger(self) -> int: ...
 
     async def append(self, payload: bytes, entry: int = -1) -> "asyncio.Future[int]":
-        """Waits for room only; the entry's id comes later. `entry`: the id, of a writer that chooses them."""
+        """Add an entry, waiting only for room; its id comes later. `entry` is the id, for a writer that chooses ids."""
         ...
 
     async def force(self) -> int:
-        """Of a writer that defers syncs: make durable what was acknowledged; the last entry that is."""
+        """Make acknowledged entries durable, for a writer that defers syncs, and return the last of them."""
         ...
 
     async def close(self) -> tuple[int, int]:
-        """Last entry and length."""
+        """Close the ledger, and return last entry and length."""
         ...
 
 
@@ -48,7 +48,7 @@ class Reader(Protocol):
     async def read_lac(self) -> int: ...
 
     async def wait(self, lac: int, timeout_s: float) -> int:
-        """Until the LAC has passed `lac`, or the time is up; the LAC."""
+        """Wait until the LAC has passed `lac`, or the time is up, and return the LAC."""
         ...
 
 
@@ -68,11 +68,14 @@ class Client(Protocol):
     async def open(self, ledger: int, password: bytes, *, recovery: bool) -> Reader: ...
 
     async def replicate(self, ledger: int, patience_s: float) -> None:
-        """Give it new replicas whenever bookies come or go, until cancelled. An open ledger has `patience_s`."""
+        """Give the ledger new replicas whenever bookies come or go, until cancelled.
+
+        `patience_s` is the grace time of an open ledger, in seconds.
+        """
         ...
 
     async def close(self) -> None: ...
 
 
 MakeClient = Callable[[World, str, ClientConfig, random.Random], Coroutine[Any, Any, Client]]
-"""Of a client that the world knows already, by its name."""
+"""Makes a client that the world already knows by its name."""

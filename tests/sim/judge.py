@@ -1,6 +1,7 @@
-"""The judge of a simulated world: which invariants of ledgers its history and what is left in it break.
+"""The judge of a simulated world: it finds violations of the ledger invariants in its history and in its final state.
 
-Single passes over the history and over what bookies and store hold in the end; it knows nothing of the client.
+It makes single passes over the history and over what bookies and store hold in the end; it knows nothing of the
+client.
 
     L1   an entry above the last one of a closed ledger was acknowledged
     L2   an acknowledged entry is on fewer bookies of its write set than an ack quorum, or cannot be read in the end
@@ -9,12 +10,12 @@ Single passes over the history and over what bookies and store hold in the end; 
     L5   something of a closed ledger changed besides its bookies
     L6   segments that do not ascend, a bookie twice, a segment at or below an acknowledged entry, or an entry
          acknowledged by bookies that the metadata did not name then
-    L7   a LAC was shown that nobody had acknowledged, went back, or is above the end
-    L8   an append with two outcomes or none, out of order, or acknowledged behind one that failed
-    L9   a ledger was closed by recovery without enough fenced bookies, or without enough denials of the entry behind
+    L7   a LAC was shown that was never acknowledged, went back, or is above the end
+    L8   an append with two outcomes or none, out of order, or acknowledged after one that failed
+    L9   a ledger was closed by recovery without enough fenced bookies, or without enough denials of the next entry
     L10  recovery failed although every bookie answers, or two recoveries disagree
-    L11  a bookie was put into a segment that nobody writes to any more before it had the entries
-    L13  an id was given twice
+    L11  a bookie was put into a segment that is no longer written before it had the entries
+    L13  an id was assigned twice
     L14  bytes were served that the writer had not sent, or an acknowledged entry was denied
 """
 
@@ -36,7 +37,7 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One finding."""
+    """A violation of an invariant."""
 
     invariant: str
     what: str
@@ -45,7 +46,7 @@ class Violation:
 
 @dataclass(slots=True)
 class _Told:
-    """What one client's fencing reads were told of a ledger: by the last entry, and by entry."""
+    """The answers to one client's fencing reads of a ledger: by the last entry, and by entry."""
 
     fenced: set[str] = field(default_factory=set)
     denied: dict[int, set[str]] = field(default_factory=dict)
@@ -54,10 +55,10 @@ class _Told:
 def judge(
     history: Iterable[Event], copies: Mapping[str, Mapping[int, bytes]], lost: Collection[str] = ()
 ) -> list[Violation]:
-    """Every violation, in the order of the clock; those of the end come last.
+    """Return every violation in the order of the clock; those of the final state come last.
 
-    The history is of one ledger. `copies`: what each bookie holds of it in the end, entries as stored; `lost`: the
-    bookies that have lost data at some time.
+    The history is of one ledger. `copies` has what each bookie holds of it in the end, as entries as stored; `lost`
+    has the bookies that have lost data at some time.
     """
     judgement = _Judgement(copies, lost)
     for event in history:
@@ -167,7 +168,7 @@ class _Judgement:
         self._lacs[handle] = lac
         self._shown = max(self._shown, lac)
         still_open = self._metadata is None or self._metadata.state is LedgerState.OPEN
-        # A writer raises its LAC before it tells the application; a crash can come between them.
+        # A writer raises its LAC before it informs the application; a crash can come in between.
         if lac > self._last_acked and still_open and "writer" not in self._crashed:
             self._say("L7", f"LAC {lac} shown to {event.who}, but only {self._last_acked} is acknowledged")
 
@@ -247,7 +248,7 @@ class _Judgement:
     def _see_end(self, event: Event) -> None:
         self._ends.append((event.who, event.entry, event.number))
 
-    # The end.
+    # The final state.
 
     def end(self) -> None:
         for count in self._asked:
@@ -268,7 +269,8 @@ class _Judgement:
         if self._shown > metadata.last_entry:
             self._say("L7", f"LAC {self._shown} was shown, but it ends at {metadata.last_entry}")
         length = sum(len(self._asked.get(entry, b"")) for entry in range(metadata.last_entry + 1))
-        # Entries added out of order carry the length of their time: a recovery knows no other than the last one's.
+        # Entries that were added out of order have the length of their time; a recovery knows only that of the last
+        # entry.
         if metadata.length not in {length, self._lengths().get(metadata.last_entry, 0)}:
             self._say("L4", f"length {metadata.length} in the metadata, {length} in its entries")
         for entry in range(metadata.last_entry + 1):
@@ -277,11 +279,11 @@ class _Judgement:
         self._see_copies(metadata)
 
     def _lengths(self) -> dict[int, int]:
-        """By entry: what the ledger was long when it was added."""
+        """Return, by entry, the length of the ledger when it was added."""
         return dict(zip(self._asked, itertools.accumulate(map(len, self._asked.values())), strict=True))
 
     def _see_copies(self, metadata: LedgerMetadata) -> None:
-        """What the bookies hold."""
+        """Check what the bookies hold."""
         digest = Digest.of(DigestType(metadata.digest_type or 0), metadata.password)
         lengths = self._lengths()
         good: dict[int, set[str]] = {}

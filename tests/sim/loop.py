@@ -1,7 +1,7 @@
-"""An event loop without a clock, a selector or a thread: time jumps to whatever is due next.
+"""An event loop without a clock, a selector or a thread: time jumps to the next callback.
 
-Callbacks run in the order of their time, those of one time in the order in which they were asked for. So a run depends
-on nothing but the program and its random numbers, and an hour of waiting costs nothing.
+Callbacks run in the order of their time, and those of one time in the order in which they were scheduled. So a run
+depends on nothing but the program and its random numbers, and an hour of waiting costs nothing.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class Stuck(Exception):
-    """Nothing is due any more and the awaited result has not come, or it took more steps than it may."""
+    """Raised if nothing is scheduled and the awaited result has not come, or after too many steps."""
 
 
 class _Handle:
-    """What a callback is known by; ordered by its time."""
+    """A scheduled callback; handles are ordered by time."""
 
     __slots__ = ("args", "callback", "context", "number", "time")
 
@@ -48,10 +48,12 @@ class _Handle:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Starts at 0 seconds. `problems` gathers what would otherwise be logged: exceptions that nobody took."""
+    """The loop. It starts at 0 seconds. `problems` has what would otherwise be logged: exceptions that were not
+    retrieved.
+    """
 
     def __init__(self) -> None:
-        self._runs = False  # nothing of asyncio's own loop is used, so its state is not made
+        self._runs = False  # asyncio's own loop is not used, so its state is not created
         self.problems: list[str] = []
         self.steps = 0
         self._now = 0.0
@@ -59,7 +61,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, _Handle]] = []
         self._number = 0
 
-    # What asyncio asks of a loop.
+    # What asyncio needs of a loop.
 
     def time(self) -> float:
         return self._now
@@ -85,11 +87,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def event(self, delay: float, callback: Callable[..., object], *args: Any) -> _Handle:
-        """`call_later` for the world's own callbacks, which care for no context."""
+        """Schedule one of the world's own callbacks, which need no context, after a delay."""
         return self.event_at(self._now + delay, callback, *args)
 
     def event_at(self, when: float, callback: Callable[..., object], *args: Any) -> _Handle:
-        """`call_at` for them."""
+        """Schedule one of the world's own callbacks at a time."""
         handle = _Handle(callback, args, None, when)
         self._number += 1
         heapq.heappush(self._timers, (when, self._number, handle))
@@ -108,7 +110,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._runs
 
     def is_closed(self) -> bool:
-        return not self._runs  # it holds nothing that somebody would have to close
+        return not self._runs  # it holds nothing that must be closed
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -117,12 +119,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.problems.append(f"{context.get('message')}: {type(error).__name__}: {error} {where}")
 
     async def shutdown_asyncgens(self) -> None:
-        """Generators that were left are closed by the collector of garbage; nothing here waits for them."""
+        """Do nothing; generators that were left are closed by the garbage collector."""
 
     # Running.
 
     def run(self, coro: Coroutine[Any, Any, T], *, steps_max: int = 1_000_000) -> T:
-        """Until the coroutine has ended. Stuck when that cannot happen any more."""
+        """Run until the coroutine has ended. Raises Stuck if that cannot happen any more."""
         task = self.create_task(coro)
         self._drive(task.done, steps_max)
         if not task.done():
@@ -130,13 +132,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task.result()
 
     def run_for(self, seconds: float, *, steps_max: int = 1_000_000) -> None:
-        """Everything that is due within so many seconds from now."""
+        """Run everything that is scheduled within this many seconds from now."""
         until = self._now + seconds
         self._drive(lambda: not self._queue and (not self._timers or self._timers[0][0] > until), steps_max)
         self._now = until
 
     def cancel_all(self) -> None:
-        """End every task that is left; what they did wrong is in `problems`."""
+        """Cancel every task that is left; their errors are in `problems`."""
         for task in sorted(asyncio.all_tasks(self), key=lambda task: task.get_name()):
             task.cancel()
         self._drive(lambda: not self._queue, 1_000_000)
@@ -175,7 +177,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             events._set_running_loop(before)
 
     def _due(self) -> None:
-        """Let time jump, and take all that is due then."""
+        """Let time jump to the next callback, and return all callbacks of that time."""
         timers, ready = self._timers, self._queue
         when = timers[0][0]
         self._now = max(self._now, when)

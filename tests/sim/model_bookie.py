@@ -1,10 +1,11 @@
-"""A modelled bookie: what a real one promises about adds, fences, reads and restarts, without files and sockets.
+"""A modelled bookie: the guarantees of a real one for adds, fences, reads and restarts, without files and sockets.
 
-Written after the wire protocol and the bookie, not after the client. Adds and fences go to memory and to a journal; the
-answer waits for the sync that covers it. A crash keeps what was synced and any number of records behind that. A bookie
-that lost data comes back with its ledgers fenced and in limbo: it then says "unknown" where others say "no".
+It was written after the wire protocol and the bookie, not after the client. Adds and fences go to memory and to a
+journal, and are answered after the sync that covers them. A crash keeps what was synced and any number of records
+after that. A bookie that lost data comes back with its ledgers fenced and in limbo: it then answers "unknown" where
+others answer "no".
 
-All codes are those of the classes of `bookie.errors`. `bugs` names what a test has planted.
+All codes are those of the classes of `bookie.errors`. `bugs` has the names of bugs that a test has planted.
 """
 
 import random
@@ -28,7 +29,7 @@ Reply = Callable[[int, Any, bool], None]
 
 
 class _Record(NamedTuple):
-    """A journal record. `entry` of an add; `data` its bytes, a key, or an explicit LAC's packet."""
+    """A journal record. `entry` is that of an add; `data` is its bytes, a key, or the packet of an explicit LAC."""
 
     kind: str
     ledger: int
@@ -52,7 +53,7 @@ class _Ledger:
         self.waiting: list[Callable[[], None]] = []
 
     def raised(self, lac: int) -> None:
-        """Somebody showed a LAC; who waits for a higher one is told."""
+        """Take over a LAC, and inform those that wait for a higher one."""
         if lac > self.lac:
             self.lac = lac
             self.tell()
@@ -64,7 +65,9 @@ class _Ledger:
 
 
 class ModelBookie:
-    """`sync_s`: how long a sync takes; the other attributes that nobody else sets are faults for a nemesis to set."""
+    """The bookie. `sync_s` is the time of a sync; attributes that nothing else sets are faults for the nemesis to
+    set.
+    """
 
     def __init__(self, name: str, loop: VirtualLoop, rng: random.Random, bugs: Collection[str] = ()) -> None:
         self.name = name
@@ -86,7 +89,7 @@ class ModelBookie:
         self._bugs = frozenset(bugs)
         self._journal: list[_Record] = []
         self._synced = 0
-        self._kept = 0  # what a lying disk really has
+        self._kept = 0  # what is really on a disk whose syncs do nothing
         self._syncing = False
         self._unsynced: list[tuple[int, Callable[[], None]]] = []
         self._paused = False
@@ -104,7 +107,7 @@ class ModelBookie:
             self.work(work)
 
     def crash(self) -> None:
-        """It is gone at once; what was not synced may be gone too."""
+        """Crash at once; what was not synced may be lost."""
         self.up = False
         self._paused = False
         self.incarnation += 1
@@ -119,12 +122,14 @@ class ModelBookie:
         self.ledgers = {}
 
     def wipe(self) -> None:
-        """Its disks are lost; it is down."""
+        """Lose all disks while the bookie is down."""
         self._journal = []
         self.lost_data = True
 
     def start(self, served: Collection[int]) -> None:
-        """Replay. `served`: the ledgers that the metadata says are here; after a loss they are in limbo and fenced."""
+        """Replay the journal. `served` are the ledgers that should be here; after a loss they are in limbo and
+        fenced.
+        """
         self._synced = self._kept = len(self._journal)
         for record in self._journal:
             self._replay(record)
@@ -135,18 +140,18 @@ class ModelBookie:
         self.up = True
 
     def durable(self, ledger: int) -> set[int]:
-        """The entries that a crash would leave."""
+        """Return the entries that would survive a crash."""
         synced = self._journal[: self._synced]
         return {one.entry for one in synced if one.kind == "add" and one.ledger == ledger}
 
     def work(self, what: Callable[[], None]) -> None:
-        """Do it now, or when the process goes on."""
+        """Call a function now, or when the process continues."""
         if self._paused:
             self._inbox.append(what)
         else:
             what()
 
-    # What it is asked.
+    # Requests.
 
     def add(self, stored: bytes, key: bytes, flags: int, reply: Reply, *, deferred: bool = False) -> None:
         number, entry, lac = (int.from_bytes(stored[at : at + 8], "big", signed=True) for at in (0, 8, 16))
@@ -179,7 +184,7 @@ class ModelBookie:
     def batch_read(
         self, number: int, start: int, limits: tuple[int, int], flags: int, key: bytes | None, reply: Reply
     ) -> None:
-        """`limits`: entries, 0 for any number, and bytes."""
+        """Answer a batch read. `limits` are the number of entries, 0 for no limit, and the bytes."""
         if flags & Flags.FENCE:
             return self._fence(number, key, reply, lambda: self._batch(number, start, limits, reply))
         if self._refuses():
@@ -249,7 +254,7 @@ class ModelBookie:
         self._loop.event(self.read_s, lambda: self.work(what) if self.up and life == self.incarnation else None)
 
     def _handle(self, number: int, key: bytes) -> _Ledger | None:
-        """The ledger, made if need be; None where it has another key."""
+        """Return the ledger, created if needed, or None if it has another key."""
         known = self.ledgers.get(number)
         if known is None:
             known = self.ledgers[number] = _Ledger(key)
@@ -311,14 +316,14 @@ class ModelBookie:
         return reply(OK, ReadAnswer(entry, self._as_read(stored), known.lac, None), known.fenced)
 
     def _as_read(self, stored: bytes | None) -> bytes | None:
-        """The bytes as the disk gives them back."""
+        """Return the bytes as the disk returns them."""
         if stored is None or not self.rot_rate or self._rng.random() >= self.rot_rate:
             return stored
         at = self._rng.randrange(len(stored))
         return stored[:at] + bytes([stored[at] ^ 1 << self._rng.randrange(8)]) + stored[at + 1 :]
 
     def _log(self, record: _Record, then: Callable[[], None] | None) -> None:
-        """Journal a record; `then` once it is synced."""
+        """Append a record to the journal, and call `then` once it is synced."""
         self._journal.append(record)
         if then is not None:
             self._unsynced.append((len(self._journal), then))

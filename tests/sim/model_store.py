@@ -1,7 +1,7 @@
-"""A modelled metadata store: compare-and-set by version, watches, and what may go wrong between it and a client.
+"""A modelled metadata store: compare-and-set by version, watches, and failures between it and a client.
 
-Calls of a client may be slow, may fail before they were done, or after (the answer is lost), and fail at once while its
-session is gone. The store itself is always right: what it did, in its order, is in the world's history.
+Calls of a client may be slow, may fail before they were executed, or after (the answer is lost), and fail at once
+while its session is gone. The store itself is always right: what it did, in order, is in the world's history.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Listener = Callable[[Any], None]
 
 
 class ModelStore:
-    """What is stored. Plain calls that happen at once; `ClientStore` brings them to a client."""
+    """The stored values. Its calls take effect at once; `ClientStore` connects a client to it."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ModelStore:
         history: list[Event],
         changed: Callable[[str, int, LedgerMetadata, LedgerMetadata], None],
     ) -> None:
-        """`changed`: told by whom, of which ledger, before and after."""
+        """`changed` is called with the client, the ledger, and the values before and after."""
         self._changed = changed
         self.ledgers: dict[int, Versioned[LedgerMetadata]] = {}
         self.writable: frozenset[str] = frozenset()
@@ -84,7 +84,7 @@ class ModelStore:
             self._watchers.remove(watcher)
 
     def served(self, bookie: str) -> list[int]:
-        """The ledgers whose metadata names this bookie."""
+        """Return the ledgers whose metadata have this bookie."""
         return [
             ledger
             for ledger, stored in self.ledgers.items()
@@ -105,7 +105,7 @@ class ModelStore:
 
 
 class _Watch:
-    """One subscription: the listener hears the newest state a while after it came about, never an older one again."""
+    """A subscription: the listener gets the newest state a while after a change, and never an older one again."""
 
     def __init__(self, owner: "ClientStore", what: object, read: Callable[[], Any], listener: Listener) -> None:
         self._owner = owner
@@ -139,7 +139,7 @@ class _Watch:
 
 
 class ClientStore:
-    """The contract `Metadata`, for one client. The rates are chances of each call."""
+    """Implements `Metadata` for one client. The rates are probabilities for each call."""
 
     def __init__(self, store: ModelStore, loop: VirtualLoop, rng: random.Random, who: str) -> None:
         self.store = store
@@ -159,7 +159,7 @@ class ClientStore:
         return self.base_s * (1 + self._rng.random())
 
     def back(self) -> None:
-        """The session is there again; what was watched may have changed meanwhile."""
+        """Restore the session; watched values may have changed meanwhile."""
         self.away = False
         for watch in list(self.watches):
             watch.changed()
@@ -196,7 +196,7 @@ class ClientStore:
             watch.close()
 
     async def _call(self, work: Callable[[], T]) -> T:
-        """There, done, and back: each way takes a while, and may go wrong."""
+        """Send a call, execute it, and return the answer; each way takes a while, and may fail."""
         done: asyncio.Future[T] = self.loop.create_future()
         chance = self._rng.random
         there = self.delay()

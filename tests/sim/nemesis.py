@@ -1,6 +1,7 @@
-"""What goes wrong in a world, as drawn for its seed: faults that begin, last a while, and are healed in the end.
+"""The faults of a world, as drawn for its seed: each begins, lasts a while, and is healed in the end.
 
-Bookies that may lose data are chosen beforehand, one fewer than an ack quorum: that is what the protocol survives.
+The bookies that may lose data are chosen beforehand, one fewer than an ack quorum, which is what the protocol
+survives.
 """
 
 import random
@@ -18,7 +19,7 @@ __all__ = ["Nemesis"]
 
 
 class Nemesis:
-    """Plans its faults when it is made."""
+    """Schedules its faults when it is created."""
 
     def __init__(self, world: "World", draw: Draw, rng: random.Random) -> None:
         self._world = world
@@ -33,7 +34,7 @@ class Nemesis:
             world.loop.event(begin, self._begin, kind, length)
 
     def heal(self) -> None:
-        """Everything that is wrong ends, now."""
+        """End all faults now."""
         self._healing = True
         for bookie in self._world.bookies.values():
             if not bookie.up:
@@ -65,7 +66,7 @@ class Nemesis:
             bookie.wipe()
 
     def _lie(self, length: float) -> None:
-        """Syncs that keep nothing, and a crash that shows it."""
+        """Let syncs keep nothing, and crash the bookie, which makes that visible."""
         if self._may_lose:
             bookie = self._world.bookies[self._rng.choice(self._may_lose)]
             bookie.lies = True
@@ -90,7 +91,7 @@ class Nemesis:
         self._later(length, link.heal)
 
     def _cut_off(self, length: float) -> None:
-        """A client, from all bookies."""
+        """Cut a client off from all bookies."""
         links = self._rng.choice(self._world.links_by_client())
         lossy = self._rng.random() < 0.5
         for link in links:
@@ -144,7 +145,7 @@ class Nemesis:
         self._later(length, back)
 
     def _store_away(self, length: float) -> None:
-        """A client without a session."""
+        """Let a client have no session."""
         store = self._rng.choice(self._world.stores)
         store.away = True
         self._later(length, store.back)

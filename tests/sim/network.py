@@ -1,9 +1,9 @@
-"""The network of a simulated world: connections between a client and its bookies, and what goes wrong on them.
+"""The network of a simulated world: connections between a client and its bookies, and their faults.
 
-A connection keeps the order of what is sent on it, in each direction; two connections know nothing of each other, so
-what an old one still carries may arrive after what a new one brought. A link that is blocked holds everything back
-until it is healed, as TCP does, or loses it: then nothing that follows on that connection arrives either, until it is
-noticed to be dead. A client that crashes leaves behind what it sent.
+A connection keeps the order of what is sent on it, in each direction. Two connections are independent, so data on an
+old one may arrive after data on a new one. A link that is blocked holds everything back until it is healed, as TCP
+does, or loses it: then nothing later on that connection arrives either, until it is noticed to be dead. A client that
+crashes leaves behind what it sent.
 """
 
 import random
@@ -16,7 +16,7 @@ __all__ = ["Connection", "Link"]
 
 
 class Connection:
-    """One TCP connection from a client to a bookie. `on_lost` is called once, unless the client closed it."""
+    """A TCP connection from a client to a bookie. `on_lost` is called once, unless the client closed it."""
 
     def __init__(self, link: "Link", on_lost: Callable[[], None]) -> None:
         self.link = link
@@ -33,7 +33,7 @@ class Connection:
         link.loop.event(2 * link.delay(), self._connect)
 
     def request(self, work: Callable[[], None]) -> None:
-        """Have the bookie do it when the request has arrived."""
+        """Have the bookie execute a function when the request has arrived."""
         self.in_flight += 1
         if self._made:
             self._send(0, work)
@@ -41,27 +41,27 @@ class Connection:
             self._unsent.append(work)
 
     def when_drained(self, limit: int, told: Callable[[], None]) -> None:
-        """Tell when no more than `limit` requests are on their way."""
+        """Call a function when no more than `limit` requests are in flight."""
         self._drains.append((limit, told))
 
     def answer(self, work: Callable[[], None]) -> None:
-        """Have the client do it when the answer has arrived."""
+        """Have the client execute a function when the answer has arrived."""
         self._send(1, work)
 
     def close(self) -> None:
-        """By the client: what is under way may still arrive there, answers never do."""
+        """Close it by the client: requests in flight may still arrive, answers never do."""
         self.open = False
         if self in self.link.connections:
             self.link.connections.remove(self)
 
     def lose(self) -> None:
-        """It broke, and the client knows."""
+        """Break the connection, and inform the client."""
         if self.open:
             self.close()
             self.on_lost()
 
     def give_up(self) -> None:
-        """The time for connecting is up."""
+        """Handle that the connect timeout is over."""
         if not self._made:
             self.lose()
 
@@ -115,9 +115,9 @@ class Connection:
 
 
 class Link:
-    """What lies between one client and one bookie. `base_s` one way, and up to `jitter_s` more.
+    """The link between one client and one bookie, with a latency of `base_s` and up to `jitter_s` more each way.
 
-    `notice_s`: how long it takes until somebody notices that a connection has lost something.
+    `notice_s` is the time until the loss of data on a connection is noticed.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Link:
         self.lossy = lossy
 
     def heal(self) -> None:
-        """What was held back arrives; what lost something, or has another end by now, breaks."""
+        """Deliver what was held back, and break connections that lost data or whose other end has changed."""
         self.blocked = [False, False]
         held, self.held = self.held, [[], []]
         for way in held:
@@ -157,7 +157,7 @@ class Link:
             self.loop.event(self.delay(), connect)
 
     def reset(self) -> None:
-        """All connections break, as they do when the bookie's process ends; behind a block nobody hears of it."""
+        """Break all connections, as when the bookie's process ends; behind a block that is not noticed."""
         if not self.blocked[1]:
             for connection in list(self.connections):
                 self.loop.event(self.delay(), connection.lose)

@@ -1,7 +1,7 @@
-"""Bugs on purpose. Each must be caught by the judge, at the seed that stands beside it; if not, the judge is blind.
+"""Planted bugs. The judge must find each of them at the seed given with it; otherwise it misses violations.
 
-A bug sits in the bookies (`bookies`), between the client and its contracts (`between`), or in the client's own code
-(`patch`). `small` names the switches of the small client that do the same there.
+A bug is in the bookies (`bookies`), between the client and its interfaces (`between`), or in the client's own code
+(`patch`). `small` has the switches of the small client that do the same there.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ NEGATIVE = (NoSuchEntry, NoSuchLedger)
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One bug."""
+    """One planted bug."""
 
     bookies: tuple[str, ...] = ()
     between: Callable[[ClientBookies, ClientStore, tuple[int, int, int]], None] | None = None
@@ -55,7 +55,7 @@ Sizes = tuple[int, int, int]
 
 
 def ack_early(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
-    """One bookie's answer is taken for given before it came."""
+    """One bookie's answer counts before it has come."""
     del sizes
     add = ModelLane.add
 
@@ -70,7 +70,7 @@ def ack_early(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
 
 
 def no_writeback(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
-    """Recovery believes that it put entries again, and sends nothing."""
+    """Recovery sends nothing, as if it had written the entries again."""
     del sizes
 
     def pretend(lane: ModelLane, entry: int, stored: bytes) -> None:
@@ -84,7 +84,7 @@ def no_writeback(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
 
 
 def _reads(bookies: ClientBookies, around: Callable[..., Any]) -> None:
-    """Put `around` between the client and `read`; it gets the real one first."""
+    """Put `around` between the client and `read`; its first argument is the real one."""
     real = bookies.read
 
     async def read(
@@ -97,7 +97,7 @@ def _reads(bookies: ClientBookies, around: Callable[..., Any]) -> None:
 
 
 def noent_short(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
-    """One denial fewer than needed is enough for an entry to be missing."""
+    """One denial fewer than needed is enough for an entry to count as missing."""
     denied: dict[int, int] = {}
 
     async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
@@ -113,7 +113,7 @@ def noent_short(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
 
 
 def timeout_is_noent(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
-    """Silence is taken for a denial."""
+    """A timeout counts as a denial."""
     del sizes
 
     async def around(real: Any, bookie: str, ledger: int, entry: int, flags: int, key: bytes | None) -> Any:
@@ -172,7 +172,7 @@ def close_no_cas(_: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
 
 
 def change_no_cas(_: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
-    """An ensemble is changed whatever version is stored, and whatever state."""
+    """An ensemble is changed whatever version and state are stored."""
     del sizes
     real = store.write
 
@@ -188,7 +188,7 @@ def change_no_cas(_: ClientBookies, store: ClientStore, sizes: Sizes) -> None:
 
 @contextmanager
 def keep_old_acks() -> Iterator[None]:
-    """A bookie that replaces another one is taken to have what that one had."""
+    """A bookie that replaces another one counts as having the other one's entries."""
 
     class Window(WriteWindow):
         def unack(self, index: int) -> None:
@@ -200,7 +200,7 @@ def keep_old_acks() -> Iterator[None]:
 
 @contextmanager
 def never_ask() -> Iterator[None]:
-    """A writer whose bookie comes back does not ask the store whether the ledger is still its own."""
+    """A writer whose bookie comes back does not check in the store that the ledger is still open."""
 
     async def believe(*_: object) -> None:
         """It is."""
@@ -210,7 +210,7 @@ def never_ask() -> Iterator[None]:
 
 
 def restless(draw: Draw) -> Draw:
-    """A writer that takes its time, recoveries in the midst of it, and bookies that crash all the while."""
+    """A slow writer, recoveries in between, and bookies that crash all the time."""
     pace_s = 40 * draw.base_s[1]
     return replace(
         draw,
@@ -230,7 +230,7 @@ def restless(draw: Draw) -> Draw:
 
 @contextmanager
 def force_restarted() -> Iterator[None]:
-    """A bookie that was lost before it synced is taken for the one that comes back."""
+    """A bookie that was lost before it synced counts as the same when it comes back."""
     with patch.object(writer.LedgerWriter, "unforced", False):
         yield
 
@@ -245,7 +245,7 @@ def forced(draw: Draw) -> Draw:
 
 @contextmanager
 def copies_unawaited() -> Iterator[None]:
-    """The metadata says that copies are there as soon as they were sent."""
+    """The metadata say that copies exist as soon as they were sent."""
 
     async def go_on(_: Target) -> None:
         """They will arrive."""
@@ -255,13 +255,13 @@ def copies_unawaited() -> Iterator[None]:
 
 
 def replicated(draw: Draw) -> Draw:
-    """A closed ledger, bookies that go, and somebody who copies."""
+    """A closed ledger, bookies that go away, and a replication worker."""
     return replace(draw, entries=10, writer="closes", replicator=True, faults=5, kinds=("crash",))
 
 
 @contextmanager
 def no_digest() -> Iterator[None]:
-    """Bytes are taken as they come."""
+    """Digests are not verified."""
 
     def all_good(_: Digester, run: Buffer, offsets: NDArray[np.int64], ledger: int, first: int) -> int:
         del run, ledger, first

@@ -1,4 +1,4 @@
-"""The client under test in a modelled world: its writers, recoverers and readers, nothing of it replaced."""
+"""The client under test in a modelled world: its writers, recoveries and readers, none of them replaced."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ __all__ = ["real_client"]
 
 
 def real_client(planted: Planted = NOTHING) -> MakeClient:
-    """To give to `play`."""
+    """Return a real client, for `play`."""
 
     async def make(world: World, who: str, config: ClientConfig, rng: random.Random) -> Client:
         if planted.between is not None:
@@ -39,7 +39,7 @@ def real_client(planted: Planted = NOTHING) -> MakeClient:
 
 
 class _Client:
-    """What the public client does on top of the protocol, without its driver and sockets."""
+    """What the public client adds to the protocol, without its driver and sockets."""
 
     def __init__(self, context: ClientContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Auto-recovery's worker in a modelled world: nothing of it replaced, its queue has one ledger."""
+"""Auto-recovery's worker in a modelled world, not replaced; its queue has one ledger."""
 
 import random
 from collections.abc import Callable
@@ -16,7 +16,7 @@ __all__ = ["replicate"]
 
 
 async def replicate(context: ClientContext, ledger: int, patience_s: float) -> None:
-    """Until cancelled: mark the ledger whenever bookies come or go, and work on it."""
+    """Mark the ledger whenever bookies come or go, and work on it, until cancelled."""
     cluster, queue = Cluster(), _Queue(ledger)
     cluster.listeners.append(queue.mark_now)
     settings = RecoverySettings(
@@ -44,7 +44,7 @@ async def replicate(context: ClientContext, ledger: int, patience_s: float) -> N
 
 
 class _Queue:
-    """Of the contract `Queue` what a worker uses: the mark of one ledger, and its lock."""
+    """The part of `Queue` that a worker uses: the mark of one ledger, and its lock."""
 
     def __init__(self, ledger: int) -> None:
         self._ledger = ledger
@@ -54,7 +54,7 @@ class _Queue:
         self._changed: Callable[[], None] = lambda: None
 
     def mark_now(self) -> None:
-        """As an auditor does that sees bookies come and go."""
+        """Mark the ledger like an auditor that sees bookies come and go."""
         self._version += 1
         self._marked = True
         self._changed()

@@ -1,4 +1,4 @@
-"""One seed from beginning to judgement, and many of them."""
+"""Run one seed from its beginning to the judgement, or many of them."""
 
 import gc
 import logging
@@ -20,7 +20,9 @@ __all__ = ["failures", "replay_command", "Run", "run_seed"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A seed that was run. `violations` break invariants, `problems` are exceptions that nobody took, and hangs."""
+    """A seed that was run. `violations` break invariants; `problems` are exceptions that were not retrieved, and
+    hangs.
+    """
 
     seed: int
     history: list[Event]
@@ -33,20 +35,20 @@ class Run:
         return bool(self.violations or self.problems)
 
     def told(self) -> str:
-        """The first finding, in one line."""
+        """The first violation or problem in one line."""
         if self.violations:
             first = self.violations[0]
             return f"{first.invariant} at {first.at:.6f} s: {first.what}"
         return self.problems[0] if self.problems else "nothing"
 
     def lines(self) -> list[str]:
-        """All of it."""
+        """Return all violations and problems."""
         found = [f"{one.invariant} at {one.at:.6f} s: {one.what}" for one in self.violations]
         return [self.draw, *(event.line() for event in self.history), *self.problems, *found]
 
 
 def run_seed(seed: int, plant: str = "", *, small: bool = False) -> Run:
-    """Play and judge. What escapes from the client is a problem like others."""
+    """Run a seed and judge it. An exception that escapes from the client is a problem."""
     planted = PLANTED[plant] if plant else NOTHING
     make = small_client(planted.small) if small else real_client(planted)
     with planted.patched():
@@ -63,10 +65,10 @@ def run_seed(seed: int, plant: str = "", *, small: bool = False) -> Run:
 
 
 def failures(seeds: Iterable[int], plant: str = "", small: bool = False) -> list[tuple[int, str]]:
-    """The seeds that fail, and what each says first."""
+    """Return the seeds that fail, with the first violation or problem of each."""
     found = []
     logging.disable(logging.ERROR)
-    gc.disable()  # worlds are garbage as a whole: between seeds is the time to collect them
+    gc.disable()  # a world becomes garbage as a whole, so it is collected between seeds
     try:
         for number, seed in enumerate(seeds):
             run = run_seed(seed, plant, small=small)
@@ -81,6 +83,6 @@ def failures(seeds: Iterable[int], plant: str = "", small: bool = False) -> list
 
 
 def replay_command(seed: int, plant: str = "", *, small: bool = False) -> str:
-    """What to type to see it."""
+    """Return the command that replays a seed."""
     options = (f" --plant {plant}" if plant else "") + (" --small" if small else "")
     return f"python -m tests.sim {seed} --trace{options}"

@@ -1,6 +1,6 @@
-"""What the clients of a world do: one writes, others recover, read and tail; in the end somebody opens what is left.
+"""The clients of a world: one writes, others recover, read and tail; in the end a patient one opens what is left.
 
-Every outcome goes into the history. `play` runs one seed from its beginning to its last entry read.
+Every outcome goes into the history. `play` runs one seed from its beginning to its last read.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ ROUNDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is left of a world. `problems`: what went wrong outside of any invariant."""
+    """All that is left of a world. `problems` are errors other than violations of invariants."""
 
     world: World
     history: list[Event]
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | None = None) -> Outcome:
-    """The world of this seed, from beginning to end. `bugs` are planted in its bookies."""
+    """Run the world of this seed from beginning to end. `bugs` are planted in its bookies."""
     rng = random.Random(seed)
     draw = draw or Draw.of(rng)
     world = World(draw, rng, bugs)
@@ -46,7 +46,7 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
     if story.waiting and not problems:
         problems.append(f"calls without an end: {', '.join(sorted(story.waiting))}")
     world.loop.cancel_all()
-    # What a crashed client was doing goes on nowhere, and is collected some time.
+    # The tasks of a crashed client do not continue, and are garbage-collected.
     crashed = any(not client.alive for client in world.clients.values())
     problems += [one for one in world.loop.problems if not (crashed and "destroyed but it is pending" in one)]
     return Outcome(world, world.history, problems)
@@ -61,7 +61,7 @@ class _Story:
         self._ledger: asyncio.Future[int] = world.loop.create_future()
 
     async def run(self) -> None:
-        """Everything."""
+        """Run all clients."""
         world, draw, rng = self.world, self.world.draw, self.world.rng
         actors = [self._write(await self._client("writer"))]
         for number in range(draw.recoverers):
@@ -177,7 +177,7 @@ class _Story:
         self.waiting.discard(who)
 
     async def _look(self, who: str, client: Client) -> None:
-        """Opens without recovery, and looks now and then."""
+        """Open the ledger without recovery, and read it now and then."""
         ledger = await self._begin(who)
         rng = random.Random(self.world.rng.random())
         reader = await self._open(who, client, ledger, recovery=False)
@@ -195,7 +195,7 @@ class _Story:
         self.waiting.discard(who)
 
     async def _tail(self, who: str, client: Client) -> None:
-        """Follows the LAC, and reads each entry once."""
+        """Follow the LAC, and read each entry once."""
         ledger = await self._begin(who)
         reader = await self._open(who, client, ledger, recovery=False)
         if reader is not None:
@@ -221,7 +221,7 @@ class _Story:
         self.waiting.discard(who)
 
     async def _replicate(self, who: str, client: Client) -> None:
-        """Auto-recovery, for as long as there are faults."""
+        """Run auto-recovery as long as there are faults."""
         ledger, draw = await self._begin(who), self.world.draw
         try:
             async with asyncio.timeout(draw.begins_s + 3 * draw.lasts_s):
@@ -233,7 +233,7 @@ class _Story:
         self.waiting.discard(who)
 
     async def _finish(self, ledger: int) -> None:
-        """All is well again: somebody patient opens the ledger, and must be able to read it."""
+        """After all faults are healed, open the ledger with a patient client, which must be able to read it."""
         config = replace(
             self.world.draw.config, add_timeout_s=PATIENT_S, read_timeout_s=PATIENT_S, connect_timeout_s=PATIENT_S
         )
@@ -277,7 +277,7 @@ class _Story:
         self.world.say(who, "lac", ledger, lac, number=handle)
 
     async def _read(self, who: str, reader: Reader, ledger: int) -> None:
-        """All up to the LAC, in one range or in batches."""
+        """Read all entries up to the LAC, in one range or in batches."""
         last = reader.lac
         at = 0
         try:
@@ -295,7 +295,7 @@ class _Story:
     def _got(
         self, who: str, ledger: int, found: Collection[tuple[int, bytes]], wanted: range, *, loose: bool = False
     ) -> None:
-        """Entries came; they must be those, or with `loose` the first of them."""
+        """Record entries; they must be those requested, or with `loose` the first of them."""
         ids = [entry for entry, _ in found]
         if ids != list(wanted)[: len(ids)] or not ids or (len(ids) < len(wanted) and not loose):
             self.world.loop.problems.append(f"{who} asked for entries {wanted} and got {ids}")
@@ -307,7 +307,7 @@ class _Story:
 
 
 def _ids(draw: Draw, rng: random.Random) -> list[int]:
-    """Entry ids in the order in which they are added: one that is missing is never far behind, and there is room."""
+    """Return entry ids in the order of their adds, in which a missing id is never far behind."""
     ids = list(range(draw.entries))
     if not draw.advanced or draw.config.outstanding_max < 4:
         return ids

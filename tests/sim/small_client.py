@@ -1,7 +1,8 @@
-"""A small client of the ledger protocol, written for clarity: it shows that the world is fair and that the judge sees.
+"""A small client of the ledger protocol, written for clarity: it shows that the world is fair and that the judge
+works.
 
-It keeps the rules of the protocol and nothing else: no pipelining limits, no speculation, no batches. Each rule can be
-broken on purpose: `bugs` holds the names of those that are.
+It follows the rules of the protocol and does nothing else: no pipelining limits, no speculation, no batches. Each
+rule can be broken on purpose: `bugs` has the names of those that are.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ NEGATIVE = (NoSuchEntry, NoSuchLedger)
 
 
 def small_client(bugs: Collection[str] = ()) -> MakeClient:
-    """To give to `play`."""
+    """Return a small client, for `play`."""
 
     async def make(world: World, who: str, config: ClientConfig, rng: random.Random) -> Client:
         del config
@@ -94,17 +95,17 @@ class SmallClient:
         return handle
 
     async def choose(self, count: int, excluded: Collection[str]) -> list[str]:
-        """So many bookies, at random."""
+        """Choose this many bookies at random."""
         free = sorted(await self.store.bookies(read_only=False) - set(excluded))
         if len(free) < count:
             raise NotEnoughBookies(f"{len(free)} bookies are left, {count} are needed")
         return self.rng.sample(free, count)
 
     async def replicate(self, ledger: int, patience_s: float) -> None:
-        """It does not."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since there is nothing to close."""
 
 
 class _Add:
@@ -119,7 +120,7 @@ class _Add:
 
 
 class _Handle:
-    """A ledger, for its writer, a recoverer or a reader."""
+    """A ledger, for its writer, a recovery or a reader."""
 
     def __init__(
         self, client: SmallClient, ledger: int, metadata: LedgerMetadata, version: int, digest: Digest
@@ -243,7 +244,7 @@ class _Handle:
         self.metadata, self.version = stored.value, stored.version
 
     async def _close(self, state: LedgerState) -> None:
-        """To CLOSED at the LAC, if nobody else was quicker."""
+        """Close the ledger at the LAC, unless another client was faster."""
         while True:
             found = self.metadata
             if found.state is LedgerState.CLOSED:
@@ -288,7 +289,7 @@ class _Handle:
         self.take_end()
 
     def take_end(self) -> None:
-        """As the metadata of a closed ledger says."""
+        """Take over the end from the metadata of a closed ledger."""
         self.closed, self.lac, self.length = True, self.metadata.last_entry, self.metadata.length
 
     async def _fence(self) -> None:
@@ -333,7 +334,7 @@ class _Handle:
     # Reading.
 
     async def _entry(self, entry: int, flags: int) -> OpenedEntry:
-        """From the first replica that has it; missing when W - A + 1 say so."""
+        """Read an entry from the first replica that has it; it is missing if W - A + 1 replicas deny it."""
         sizes = self.metadata
         enough = sizes.write_quorum - sizes.ack_quorum + 1
         if "noent_short" in self.client.bugs:

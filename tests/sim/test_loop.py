@@ -1,4 +1,4 @@
-"""The loop without a clock: time jumps, order is kept, hangs are told, and asyncio's own parts work on it."""
+"""The loop without a clock: time jumps, order is kept, hangs are reported, and asyncio's own parts work on it."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from tests.sim.loop import Stuck, VirtualLoop
 
 
 def test_time_jumps_to_what_is_due() -> None:
-    """Hours of waiting cost nothing, and things of one time happen in the order in which they were asked for."""
+    """Hours of waiting cost nothing, and callbacks of one time run in the order in which they were scheduled."""
     loop = VirtualLoop()
     seen: list[tuple[float, str]] = []
 
@@ -25,7 +25,7 @@ def test_time_jumps_to_what_is_due() -> None:
 
 
 def test_time_limits_and_cancellation() -> None:
-    """What a client uses of asyncio: timeouts, shields, waits, events."""
+    """Timeouts, shields, waits and events of asyncio, which the client uses, work."""
     loop = VirtualLoop()
 
     async def story() -> list[object]:
@@ -50,7 +50,7 @@ def test_time_limits_and_cancellation() -> None:
 
 
 def test_a_hang_is_told() -> None:
-    """Waiting for what cannot come, and running in circles."""
+    """Waiting for a result that cannot come, and running in circles, are reported."""
 
     async def for_ever() -> None:
         await asyncio.get_running_loop().create_future()
@@ -66,7 +66,7 @@ def test_a_hang_is_told() -> None:
 
 
 def test_what_nobody_took_is_told() -> None:
-    """A callback that fails ends nothing, and is a problem of the run."""
+    """A callback that raises ends nothing else, and is a problem of the run."""
     loop = VirtualLoop()
     loop.call_soon(int, "x")
     loop.run(asyncio.sleep(1))

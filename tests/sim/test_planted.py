@@ -1,4 +1,4 @@
-"""Each planted bug is caught, at the seed that a hunt once found it at: `python -m tests.sim 0:20000 --plant NAME`."""
+"""Each planted bug is found at the seed that a hunt once found: `python -m tests.sim 0:20000 --plant NAME`."""
 
 import pytest
 
@@ -27,7 +27,7 @@ FOUND = {
 
 @pytest.mark.parametrize("plant", sorted(FOUND))
 def test_a_planted_bug_is_caught(plant: str) -> None:
-    """By its invariant; and the same seed is clean without it."""
+    """The bug violates its invariant, and the same seed is clean without it."""
     seed, invariant = FOUND[plant]
     assert invariant in {violation.invariant for violation in run_seed(seed, plant).violations}
     assert not run_seed(seed).failed

@@ -1,6 +1,6 @@
-"""The protocol of ledgers under faults, seed by seed: the real client in modelled worlds, judged by L1 to L14.
+"""The ledger protocol under faults, seed by seed: the real client in modelled worlds, judged by L1 to L14.
 
-A failing seed prints itself and the command that replays it with a trace; it goes to seeds.txt for good.
+A failing seed prints itself and the command that replays it with a trace; it is then added to seeds.txt for good.
 """
 
 import os
@@ -20,25 +20,25 @@ OLD = [
 
 
 def check(seeds: range | list[int]) -> None:
-    """None of them fails."""
+    """Check that none of these seeds fails."""
     failed = failures(seeds)
     told = "\n".join(f"seed {seed}: {what}\n    {replay_command(seed)}" for seed, what in failed)
     assert not failed, f"{len(failed)} of {len(seeds)} seeds failed\n{told}"
 
 
 def test_l1_to_l14_seeds_that_once_failed() -> None:
-    """Those of seeds.txt."""
+    """The seeds of seeds.txt pass."""
     check(OLD)
 
 
 def test_l1_to_l14_some_seeds() -> None:
-    """A few, with every run of the tests."""
+    """A few seeds pass with every run of the tests."""
     check(range(FIRST, FIRST + ALWAYS))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_l1_to_l14(chunk: int) -> None:
-    """A chunk of BOOKIE_SIM_SEEDS seeds from BOOKIE_SIM_FIRST on."""
+    """A chunk of BOOKIE_SIM_SEEDS seeds from BOOKIE_SIM_FIRST on passes."""
     begin, end = (FIRST + SEEDS * at // CHUNKS for at in (chunk, chunk + 1))
     check(range(begin, end))

@@ -1,4 +1,4 @@
-"""The simulated world is judged first: it is fair to a correct client, and a seed is the same world every time."""
+"""The simulated world itself is tested: it is fair to a correct client, and a seed always gives the same world."""
 
 import os
 import subprocess
@@ -16,13 +16,13 @@ PRINT = "import sys; from tests.sim.runs import run_seed; print(*run_seed(int(sy
 
 
 def test_a_correct_client_breaks_nothing() -> None:
-    """The small client keeps the rules in the plainest way; whatever the judge says of it would be a false alarm."""
+    """The small client follows the rules in the plainest way, so any violation would be a false alarm."""
     assert not failures(SMALL_SEEDS, small=True)
 
 
 @pytest.mark.parametrize("seed", SAME)
 def test_a_seed_is_one_history(seed: str) -> None:
-    """To the last event, in another process with other hashes."""
+    """A seed gives the same history to the last event, also in another process with other hashes."""
     told = []
     for hashes in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hashes}

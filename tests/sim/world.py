@@ -1,4 +1,4 @@
-"""A world of one seed: a loop, bookies, a store, and clients that reach them over links of their own."""
+"""The world of one seed: a loop, bookies, a store, and clients that reach them over links of their own."""
 
 import random
 import zlib
@@ -18,7 +18,7 @@ __all__ = ["Name", "World"]
 
 
 class Name(str):
-    """A bookie's id with a hash that is the same in every process, and so the order of sets of them."""
+    """A bookie's id whose hash is the same in every process, and with it the order of sets."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class Name(str):
 
 
 class World:
-    """`bugs` are planted in its bookies. `first_s`: when things begin to happen."""
+    """The world. `bugs` are planted in its bookies; `first_s` is when things begin to happen."""
 
     def __init__(self, draw: Draw, rng: random.Random, bugs: Collection[str] = ()) -> None:
         self.draw = draw
@@ -48,13 +48,13 @@ class World:
         self.register()
 
     def register(self) -> None:
-        """The store learns who is up, and how."""
+        """Update which bookies are registered in the store, and how."""
         up = [bookie for bookie in self.bookies.values() if bookie.up]
         writable = frozenset(bookie.name for bookie in up if not bookie.read_only)
         self.store.set_bookies(writable, frozenset(bookie.name for bookie in up) - writable)
 
     def connect(self, who: str, config: ClientConfig) -> None:
-        """Make what a new client has of this world."""
+        """Create what a new client uses of this world."""
         low, high = self.draw.base_s
         links = {}
         for name, bookie in self.bookies.items():
@@ -70,33 +70,33 @@ class World:
         self.stores.append(store)
 
     def store_of(self, who: str) -> ClientStore:
-        """What a client has of the store."""
+        """Return a client's connection to the store."""
         return next(store for store in self.stores if store.who == who)
 
     def crash(self, who: str) -> None:
-        """A client's process ends."""
+        """End a client's process."""
         self.say(who, "crashed")
         self.clients[who].crash()
         self.store_of(who).alive = False
 
     def say(self, who: str, what: str, ledger: int = -1, entry: int = -1, **more: object) -> None:
-        """Into the history, unless the client is no more."""
+        """Record an event in the history, unless the client has crashed."""
         if self.clients[who].alive:
             self.history.append(Event(self.loop.time(), who, what, ledger, entry, **more))  # type: ignore[arg-type]
 
     def copies(self) -> dict[str, dict[int, bytes]]:
-        """What each bookie holds; of the one ledger that there is."""
+        """Return what each bookie holds of the one ledger."""
         return {
             name: {entry: stored for ledger in bookie.ledgers.values() for entry, stored in ledger.entries.items()}
             for name, bookie in self.bookies.items()
         }
 
     def lost(self) -> list[str]:
-        """The bookies that have lost data."""
+        """Return the bookies that have lost data."""
         return [name for name, bookie in self.bookies.items() if bookie.lost_data]
 
     def _look_at_copies(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
-        """A bookie that was put where nobody writes any more must have what belongs there; the history tells if not."""
+        """Record in the history if a bookie was put into a finished segment without having its entries."""
         ends = [one.first_entry - 1 for one in now.segments[1:]]
         ends.append(now.last_entry if before.state is LedgerState.CLOSED else -1)
         was = {one.first_entry: one.bookies for one in before.segments}
