@@ -52,7 +52,7 @@ COMPLETION
 )
 @click.version_option(__version__, prog_name="bkadmin")
 def bkadmin() -> None:
-    """Manage a BookKeeper cluster: its bookies (these and those of Apache BookKeeper), ledgers and files.
+    """Manage a BookKeeper cluster: bookies of this project or of Apache BookKeeper, their ledgers, and their files.
 
     Most commands have the names of Apache BookKeeper's shell. `bkadmin COMMAND --help` describes a command and its
     options.

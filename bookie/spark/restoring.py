@@ -46,7 +46,7 @@ def rewrite_ledgers(
         rows: pairs of a ledger and its runs; a run has bookie, first entry, last entry and finding.
         uri: the metadata service URI.
         given: settings of the client and of auto-recovery.
-        replace: let other bookies take over what a bookie does not accept.
+        replace: replace the bookies at once, instead of writing to them again.
 
     Raises:
         ConfigurationError: the URI or a setting is invalid.

@@ -2,10 +2,10 @@
  *
  *   add_bound DIRECTORY [JOURNAL_MIB [LOG_MIB]]        prints its port
  *
- * Three threads and a ring of groups. The network thread copies entries into the group that is being filled. The journal
- * thread takes whatever has gathered, closes it with a CRC32C, writes it with O_DIRECT into a file that was zeroed ahead,
- * syncs, and sends the answers. The log thread appends the same bytes to the entry log, also with O_DIRECT: through the
- * page cache they would cost twice the CPU. No index, no look-up, no ledger state: a bookie does all this and more.
+ * Three threads and a ring of groups. The network thread copies entries into the open group. The journal thread takes
+ * what has gathered, closes it with a CRC32C, writes it with O_DIRECT into a preallocated file of zeroes, syncs, and
+ * sends the responses. The log thread appends the same bytes to the entry log, also with O_DIRECT, because the page cache
+ * would cost twice the CPU. It has no index, lookups or ledger state, which a bookie has in addition.
  */
 #include "../load/wire.h"
 #include "bound.h"
@@ -25,7 +25,7 @@ struct group {
     uint8_t *bytes;
     size_t size, acks;
     uint8_t (*ack)[ADD_ANSWER_BYTES];
-    int *fd;     /* of each ack */
+    int *fd;     /* the socket of each acknowledgement */
     bool logged; /* free again */
 };
 
@@ -39,7 +39,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t filled, synced, freed;
     struct group group[GROUPS];
-    uint64_t filling, journaled; /* group numbers; the ring holds number mod GROUPS */
+    uint64_t filling, journaled; /* group numbers; a group is at its number mod GROUPS */
     const char *directory;
     int journal;
     off_t journal_bytes, log_bytes;
@@ -68,7 +68,7 @@ static int open_in(const char *name, int flags)
     return fd;
 }
 
-/* A journal file of zeroes: a sync then has no metadata to write. */
+/* Creates a journal file of zeroes, so that a sync has no metadata to write. */
 static void zero_journal(void)
 {
     uint8_t *zeroes = calloc(1, 1 << 20);
@@ -82,13 +82,13 @@ static void zero_journal(void)
     state.journal = open_in("journal", O_DIRECT);
 }
 
-/* A group's size once it is closed: whole blocks, with room for the checksum. */
+/* Returns the size of a closed group: full blocks, with room for the checksum. */
 static size_t closed_bytes(const struct group *g)
 {
     return (g->size + 4 + BLOCK - 1) / BLOCK * BLOCK;
 }
 
-/* The group's end: padding to whole blocks, a checksum of all before it in the last four bytes. */
+/* Closes a group: pads it to full blocks, with a checksum of everything before in the last four bytes. */
 static size_t close_group(struct group *g)
 {
     size_t size = closed_bytes(g);
@@ -106,13 +106,13 @@ static void send_acks(const struct group *g)
         for (size_t left = (next - first) * ADD_ANSWER_BYTES; left;) {
             ssize_t sent = send(g->fd[first], at, left, MSG_NOSIGNAL);
             if (sent <= 0)
-                break; /* the client has gone */
+                break; /* the client has disconnected */
             at += sent, left -= (size_t)sent;
         }
     }
 }
 
-/* Waits until there is something to journal and a free group to fill meanwhile; moves the network thread on to it. */
+/* Waits until there is something to journal and a free group, to which the network thread switches. */
 static struct group *take_filled(void)
 {
     pthread_mutex_lock(&state.lock);
@@ -155,7 +155,7 @@ static int open_log(uint64_t file)
     return fd;
 }
 
-/* Two log files in turn; a full one is synced before the other is emptied. */
+/* Alternates between two log files; a full one is synced before the other is truncated. */
 static void *log_thread(void *unused)
 {
     int fd = open_log(0);
@@ -183,7 +183,7 @@ static void *log_thread(void *unused)
     return unused;
 }
 
-/* With the lock held: copy one add into the group, waiting for the next group when this one is full. */
+/* Copies one add into the group, or waits for the next group if it is full. The lock is held. */
 static void take_add(int fd, const uint8_t *frame, uint32_t frame_bytes)
 {
     uint32_t entry_bytes = frame_bytes - ADD_ENTRY_AT;
@@ -209,7 +209,7 @@ static void serve(int epoll, struct client *c)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got <= 0) {
-        watch(epoll, EPOLL_CTL_DEL, c->fd, 0, NULL); /* not closed: the journal thread may still hold the number */
+        watch(epoll, EPOLL_CTL_DEL, c->fd, 0, NULL); /* not closed: the journal thread may still use it */
         return;
     }
     c->have += (size_t)got;

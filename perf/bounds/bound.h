@@ -1,4 +1,4 @@
-/* What the bound programs share: a listening socket on loopback, and ending with a message. */
+/* What the bound programs share: a listening socket on loopback, and exiting with a message. */
 #ifndef PERF_BOUND_H
 #define PERF_BOUND_H
 #include <arpa/inet.h>

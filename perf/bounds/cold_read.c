@@ -1,4 +1,4 @@
-/* The bound of cold reads: a file read once from disk, front to back, 1 MiB at a time.
+/* The bound of cold reads: files read once from disk, sequentially, 1 MiB at a time.
  *
  *   cold_read FILE...        drops their pages from the page cache, then reads them; prints one JSON object
  *   cold_read --drop FILE... only drops
@@ -27,7 +27,7 @@ static int open_file(const char *path)
 static void drop(const char *path)
 {
     int fd = open_file(path);
-    REQUIRE(fsync(fd) == 0, path); /* dirty pages would stay */
+    REQUIRE(fsync(fd) == 0, path); /* dirty pages cannot be dropped */
     REQUIRE((errno = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED)) == 0, path);
     close(fd);
 }

@@ -1,9 +1,9 @@
-/* The bound of one add at a time over a connection: takes an add, journals it, syncs, answers; one thread, no waiting.
+/* The bound of one add at a time over a connection: receives an add, journals, syncs and responds, in one thread.
  *
  *   lone_add DIRECTORY [JOURNAL_MIB]           prints its port
  *
- * Like add_bound without entry log and without threads to hand the add to: who receives it writes it with a CRC32C to a
- * zeroed journal with O_DIRECT, one write and one fdatasync for all that one recv brought. One connection after another.
+ * Like add_bound without an entry log and without other threads: the thread that receives adds writes them with a CRC32C
+ * to a zeroed journal with O_DIRECT, one write and one fdatasync per recv. One connection at a time.
  */
 #include "../load/wire.h"
 #include "bound.h"
@@ -23,7 +23,7 @@ static struct {
     uint8_t *group;
 } journal;
 
-/* A journal file of zeroes: a sync then has no metadata to write. */
+/* Creates a journal file of zeroes, so that a sync has no metadata to write. */
 static void zero_journal(const char *directory)
 {
     char path[4096];
@@ -40,7 +40,7 @@ static void zero_journal(const char *directory)
     REQUIRE(journal.fd >= 0, path);
 }
 
-/* Whole blocks with a checksum in the last four bytes, written and synced. */
+/* Writes and syncs full blocks with a checksum in the last four bytes. */
 static void commit(size_t used)
 {
     size_t size = (used + 4 + BLOCK - 1) / BLOCK * BLOCK;
@@ -53,7 +53,7 @@ static void commit(size_t used)
     journal.at += (off_t)size;
 }
 
-/* Journals every whole frame of the input and answers them; the number of bytes that were used up. */
+/* Journals and acknowledges every complete frame of the input; returns the number of bytes consumed. */
 static size_t take_adds(int fd, const uint8_t *input, size_t have)
 {
     static uint8_t ack[ACKS][ADD_ANSWER_BYTES];
@@ -70,7 +70,7 @@ static size_t take_adds(int fd, const uint8_t *input, size_t have)
     }
     if (acks) {
         commit(used);
-        (void)!send(fd, ack, acks * ADD_ANSWER_BYTES, MSG_NOSIGNAL); /* a client that has gone shows at recv */
+        (void)!send(fd, ack, acks * ADD_ANSWER_BYTES, MSG_NOSIGNAL); /* recv notices a client that has disconnected */
     }
     return at;
 }

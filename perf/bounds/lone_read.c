@@ -1,9 +1,9 @@
-/* The bound of one cold read at a time over a connection: takes a read, preads the record, answers; one thread, no waiting.
+/* The bound of one cold read at a time over a connection: receives a read, preads the record, responds, in one thread.
  *
  *   lone_read RECORD_BYTES FILE...   drops the files' pages first; prints its port
  *
- * The files are entry logs of one ledger with records of one size, its entries in order: where one lies is computed.
- * What one recv brought is answered as a whole. One connection after another.
+ * The files are entry logs of one ledger with records of one size and entries in order, so that locations are computed.
+ * All requests of one recv are answered together. One connection at a time.
  */
 #include "../load/wire.h"
 #include "bound.h"
@@ -13,7 +13,7 @@
 enum { INPUT = 64 * 1024, HEADER = 1024, FILES_MAX = 64, LENGTH = 4, MAP_AT = 8 };
 
 static int files[FILES_MAX];
-static int64_t first[FILES_MAX + 1]; /* entry of this file; the last one: how many there are */
+static int64_t first[FILES_MAX + 1]; /* the first entry of each file; then the number of entries */
 static int file_count;
 static size_t record_bytes;
 
@@ -31,7 +31,7 @@ static void open_log(const char *path)
     file_count++;
 }
 
-/* Reads an entry to its place behind the answer's head; false: there is none. */
+/* Reads an entry to its place after the head of the response. False: there is no such entry. */
 static bool read_entry(int64_t entry, uint8_t *to)
 {
     size_t bytes = record_bytes - LENGTH;
@@ -62,7 +62,7 @@ static void serve(int fd)
             put_frame_head(answer, (uint32_t)bytes, OP_READ);
             put32(answer + 8, found ? 0 : 2);
             memcpy(answer + 12, input + at + 8, 16);
-            (void)!send(fd, answer, bytes, MSG_NOSIGNAL); /* a client that has gone shows at recv */
+            (void)!send(fd, answer, bytes, MSG_NOSIGNAL); /* recv notices a client that has disconnected */
         }
         have -= at;
         memmove(input, input + at, have);

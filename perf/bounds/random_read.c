@@ -1,4 +1,4 @@
-/* The bound of cold random reads: records of one size read with bare preads, so many at a time, in random order.
+/* The bound of cold random reads: records of one size read with plain preads, DEPTH at a time, in random order.
  *
  *   random_read DEPTH COUNT RECORD_BYTES FILE...   drops the files' pages first; prints one JSON object
  */
@@ -12,7 +12,7 @@
 enum { FILES_MAX = 64, THREADS_MAX = 256, HEADER = 1024 };
 
 static int files[FILES_MAX];
-static long records[FILES_MAX + 1]; /* up to and without this file */
+static long records[FILES_MAX + 1]; /* number of records before this file */
 static int file_count;
 static size_t record_bytes;
 static atomic_long left;

@@ -2,9 +2,9 @@
  *
  *   read_bound LEDGER ENTRIES SIZE SPIN   SIZE: bytes of user data; SPIN: 1 never sleeps; prints its port
  *
- * The ledger lies in memory as the bookie would send it: u32 length | entry, one after another. A batch is answered with
- * one header and one slice of it, a single read with one header and one entry; what the socket delivered is answered
- * as a whole, then leaves in one writev. Same bytes for the same requests as a bookie.
+ * The ledger is in memory as a bookie sends it: u32 length | entry, one after another. The response to a batch read is
+ * one header and one slice of it, to a single read one header and one entry; all requests of one recv are answered with
+ * one writev. The responses are byte for byte those of a bookie.
  */
 #include "../load/wire.h"
 #include "bound.h"
@@ -20,7 +20,7 @@ struct ledger {
 };
 
 struct client {
-    int fd, pieces, sent; /* pieces[sent..pieces) still has to leave */
+    int fd, pieces, sent; /* pieces[sent..pieces) are not sent yet */
     size_t have;
     uint8_t input[INPUT], heads[PIECES][BATCH_ANSWER_BYTES];
     struct iovec piece[PIECES];
@@ -51,7 +51,7 @@ static void add_piece(struct client *c, void *at, size_t bytes)
     c->piece[c->pieces++] = (struct iovec){at, bytes};
 }
 
-/* One request, complete in memory; room for two pieces is left. */
+/* Answers one complete request; there is room for two pieces. */
 static void answer(struct client *c, const struct ledger *l, const uint8_t *request)
 {
     bool batch = request[5] == OP_BATCH;
@@ -77,14 +77,14 @@ static void answer(struct client *c, const struct ledger *l, const uint8_t *requ
         add_piece(c, l->bytes + (size_t)entry * l->stride + (batch ? 0 : 4), body);
 }
 
-/* True when everything has left. */
+/* Returns true if everything is sent. */
 static bool flush(struct client *c)
 {
     while (c->sent < c->pieces) {
         struct msghdr message = {.msg_iov = c->piece + c->sent, .msg_iovlen = (size_t)(c->pieces - c->sent)};
         ssize_t sent = sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0)
-            return errno != EAGAIN; /* a broken connection shows itself at the next recv */
+            return errno != EAGAIN; /* the next recv notices a broken connection */
         while (c->sent < c->pieces && (size_t)sent >= c->piece[c->sent].iov_len)
             sent -= (ssize_t)c->piece[c->sent++].iov_len;
         if (c->sent < c->pieces) {
@@ -96,7 +96,7 @@ static bool flush(struct client *c)
     return true;
 }
 
-/* Answer what lies in the input. False: the socket is full and some of it had to wait. */
+/* Answers the requests in the input. False: the socket is full, and some responses are waiting. */
 static bool answer_all(struct client *c, const struct ledger *l)
 {
     size_t at = 0;

@@ -2,7 +2,7 @@
  *
  *   sync_rate DIRECTORY SECONDS [BYTES]        BYTES: per write, a multiple of 4096; prints one JSON object
  *
- * O_DIRECT writes into a file that was zeroed ahead, one after another, fdatasync after each.
+ * O_DIRECT writes into a preallocated file of zeroes, one after another, with an fdatasync after each.
  */
 #include "../load/histogram.h"
 #include "bound.h"

@@ -1,7 +1,7 @@
-/* Takes answers apart. Runs on the worker's thread.
+/* Parses responses. Runs on the worker's thread.
  *
- * Only the fixed part of an answer is looked at (code, ids, size); the entries are received and skipped, so that the
- * generator costs little beside the server. Each `verify`th answer is kept whole and its digests are checked.
+ * Only the fixed part of a response is parsed (code, ids, size); the entries are received and skipped, so that the
+ * generator costs little compared with the server. Every `verify`th response is kept and its digests are verified.
  */
 #include "load.h"
 
@@ -32,7 +32,7 @@ static int32_t slot_of_request(struct connection *c, int64_t request)
     return (int32_t)index;
 }
 
-/* How many entries an answer of this size holds; 0 and *bad if the size fits no such number. */
+/* Returns how many entries a response of this size has; 0 and *bad if no number of entries has this size. */
 static uint32_t entries_in(const struct connection *c, const struct answer *a, uint32_t frame_bytes, bool *bad)
 {
     const struct options *o = c->options;
@@ -50,7 +50,7 @@ static uint32_t entries_in(const struct connection *c, const struct answer *a, u
     return entries;
 }
 
-/* The length in front of an entry of a batch; NULL when it is another than it should be. */
+/* Returns the position after the length field of an entry in a batch; NULL if the length is not the expected one. */
 static const uint8_t *skip_prefix(const struct connection *c, const uint8_t *at, const uint8_t *end, uint64_t wanted)
 {
     uint64_t bytes = 0;
@@ -61,7 +61,7 @@ static const uint8_t *skip_prefix(const struct connection *c, const uint8_t *at,
     return bytes == wanted ? at : NULL;
 }
 
-/* Every entry of the answer: length, ids and digest. */
+/* Verifies every entry of the response: length, ids and digest. */
 static bool entries_are_true(const struct connection *c, const struct slot *slot)
 {
     const uint8_t *at = c->frame + c->entries_at, *end = c->frame + c->frame_have;
@@ -92,7 +92,7 @@ static struct answer v2_answer(const struct options *o, const uint8_t *frame, ui
     return a;
 }
 
-/* The fixed part has come in: find the request. False: no such request is outstanding. */
+/* Finds the request once the fixed part of the response has arrived. False: no such request is outstanding. */
 static bool answer_begin(struct connection *c, const uint8_t *frame, size_t head, struct tally *tally)
 {
     const struct options *o = c->options;
@@ -118,7 +118,7 @@ static bool answer_begin(struct connection *c, const uint8_t *frame, size_t head
     return true;
 }
 
-/* The last byte has come in. */
+/* Completes a response whose last byte has arrived. */
 static void answer_end(struct connection *c, struct tally *tally, const struct run *run, uint64_t now)
 {
     struct slot *slot = &c->slots[c->current];
@@ -148,7 +148,7 @@ static void keep(struct connection *c, const uint8_t *data, size_t size)
     c->frame_have += size;
 }
 
-/* How much of the answer at `at` must have come before it can be told what it answers; 0: its length has not come. */
+/* Returns how much of the response at `at` is needed to find its request; 0: its length has not arrived. */
 static size_t head_of(const struct options *o, const uint8_t *at, size_t have)
 {
     size_t fixed = o->mode == MODE_BATCH ? BATCH_ANSWER_BYTES : READ_ANSWER_BYTES;

@@ -1,7 +1,7 @@
-/* The head of a V3 answer, in the order of fields in which every bookie writes it. Runs on the worker's thread. */
+/* Parses the head of a V3 response, with the order of fields that every bookie uses. Runs on the worker's thread. */
 #include "load.h"
 
-/* The number after the one-byte tag that is expected; NULL when there is something else. */
+/* Reads the number after the expected one-byte tag; NULL if there is another tag. */
 static const uint8_t *number(const uint8_t *at, const uint8_t *end, uint32_t tag, uint64_t *value)
 {
     if (!at || at == end || *at != tag)

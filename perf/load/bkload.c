@@ -1,11 +1,11 @@
 /* bkload: a load generator for one bookie, in V2 or V3, in its own process. Prints one JSON object. See perf/README.md.
  *
  *   bkload add   --port 3181 --size 1024 --outstanding 1000 --ledgers 10 --seconds 20 --warmup 5
- *   bkload fill  --port 3181 --size 1024 --ledgers 4 --entries 1000000        writes the range that the reads want
+ *   bkload fill  --port 3181 --size 1024 --ledgers 4 --entries 1000000        writes the range that the reads need
  *   bkload read  --port 3181 --size 1024 --outstanding 1000 --ledgers 4 --entries 1000000 [--random]
  *   bkload batch --port 3181 --size 1024 --outstanding 4 --batch 100 --entries 1000000
  *
- * This file: options, threads and the measured interval. The main thread only sleeps and samples the server.
+ * This file has the options, threads and the measured interval. The main thread only sleeps and samples the server.
  */
 #include "load.h"
 
@@ -79,7 +79,7 @@ static void take_option(struct options *o, int which, const char *name, const ch
     case 'V': o->protocol = (int)number(name, text, 2, 3); break;
     case 'R': o->random = true; break;
     case 'x': o->spin = true; break;
-    default: exit(2); /* getopt has said why */
+    default: exit(2); /* getopt has printed the reason */
     }
 }
 
@@ -149,7 +149,7 @@ static int connect_to(const struct options *o)
     return fd;
 }
 
-/* Ledger j belongs to connection j mod connections; with fewer ledgers, readers share them at staggered places. */
+/* Ledger j belongs to connection j mod connections; with fewer ledgers, readers share them at staggered positions. */
 static void assign_streams(struct connection *c, const struct options *o, int index)
 {
     bool own = o->ledgers >= o->connections;
@@ -219,7 +219,7 @@ static void start(struct worker *workers, const struct options *o, struct run *r
     }
 }
 
-/* Where the scheduler puts client and server decides a third of the figure: pin the client, and it is always the same. */
+/* The placement of client and server on CPUs changes the rate by a third, so the client is pinned. */
 static void pin(int cpu)
 {
     cpu_set_t set;

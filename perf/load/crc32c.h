@@ -2,7 +2,7 @@
  *
  * A "register" is the raw CRC state, before the final inversion. The register after a piece of n bytes is linear in the
  * register before it, so shift(register, n) ^ register-of-the-piece-from-zero gives the same state as reading the bytes.
- * The load generator uses it to digest an entry by its 32 header bytes alone; the group checksum reads three lanes at once.
+ * The load generator uses it to digest an entry from its 32 header bytes; the group checksum reads three lanes at once.
  * Any thread; tables are constant after crc_shift_init.
  */
 #ifndef PERF_CRC32C_H
@@ -37,7 +37,7 @@ static inline uint32_t crc_register(uint32_t state, const uint8_t *data, size_t 
     return state;
 }
 
-/* What n zero bytes do to a register, as one table per register byte. */
+/* The effect of n zero bytes on a register, as one table per byte of the register. */
 struct crc_shift {
     uint32_t table[4][256];
 };

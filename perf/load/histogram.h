@@ -1,4 +1,4 @@
-/* Latencies in nanoseconds, log-linear: 128 steps an octave, so a figure is off by less than 0.8 %. One thread each. */
+/* Latencies in nanoseconds, log-linear: 128 steps per octave, so the error is below 0.8 %. Used by one thread each. */
 #ifndef PERF_HISTOGRAM_H
 #define PERF_HISTOGRAM_H
 #include <stdint.h>
@@ -39,7 +39,7 @@ static inline void histogram_merge(struct histogram *into, const struct histogra
         into->max = from->max;
 }
 
-/* The largest value of the bucket that holds this share of all values. 0 of an empty histogram. */
+/* Returns the largest value of the bucket that has this quantile; 0 for an empty histogram. */
 static inline uint64_t histogram_quantile(const struct histogram *h, double share)
 {
     uint64_t wanted = (uint64_t)(share * (double)h->count + 0.5), seen = 0;

@@ -1,4 +1,4 @@
-/* Shared vocabulary of the load generator: its options, one connection, one worker thread. */
+/* The types that the load generator shares: its options, a connection, a worker thread. */
 #ifndef PERF_LOAD_H
 #define PERF_LOAD_H
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "wire.h"
 
 #define INPUT_BYTES (256 * 1024)              /* one recv; small, so that it stays in the CPU's cache */
-#define FRAME_BYTES_MAX (5 * 1024 * 1024 + 4) /* the longest answer that is believed */
+#define FRAME_BYTES_MAX (5 * 1024 * 1024 + 4) /* the longest response that is accepted */
 
 enum mode { MODE_ADD, MODE_READ, MODE_BATCH };
 
@@ -24,20 +24,20 @@ struct options {
     uint64_t seed;
 };
 
-/* A request that waits for its answer. Free slots are chained by `next`, busy ones by the bucket of their key. */
+/* An outstanding request. Free slots are linked by `next`, busy ones by the bucket of their key. */
 struct slot {
     int64_t ledger, entry, request;
     uint64_t since; /* ns: when it was sent or, at a fixed rate, when it was due */
     int32_t next, ledger_index;
 };
 
-/* Answers of one code. V2's are 0 to 107, V3's up to 507; all others share the last place. */
+/* Responses with one code. V2 codes are 0 to 107, V3 codes up to 507; all others share the last place. */
 #define CODES 513
 
 struct tally {
     struct histogram latency;
     uint64_t operations, entries, bytes, verified, bad, codes[CODES];
-    uint64_t last_ns; /* of the last answer that was counted */
+    uint64_t last_ns; /* when the last counted response arrived */
 };
 
 /* The part of a ledger that one connection writes or reads. */
@@ -45,21 +45,21 @@ struct stream {
     int64_t ledger, next, acknowledged;
 };
 
-/* Where a frame of the ring holds what changes from request to request. */
+/* The places in a frame of the ring that change from request to request. */
 struct layout {
     uint32_t bytes, transaction, ledger, entry, body;
     int ledger_width;
 };
 
-/* The fixed part of an answer, whichever protocol it came in. */
+/* The fixed part of a response, in either protocol. */
 struct answer {
-    uint32_t code, entries_at;          /* offset of the first entry; in a batch, of its length */
-    uint32_t prefix_bytes, entry_bytes; /* of that length, and of the entry */
+    uint32_t code, entries_at;          /* offset of the first entry; in a batch, of its length field */
+    uint32_t prefix_bytes, entry_bytes; /* of that length field, and of the entry */
     int64_t ledger, entry, request;
-    bool foreign; /* another version or operation, or a message that breaks off */
+    bool foreign; /* another version or operation, or a truncated message */
 };
 
-/* Owned by its worker. The ring holds `window` prebuilt frames; only ids and digests change from round to round. */
+/* A connection, owned by its worker. The ring has `window` prebuilt frames, of which only ids and digests change. */
 struct connection {
     const struct options *options;
     int fd;
@@ -67,15 +67,15 @@ struct connection {
     struct layout layout;
     bool writable_wanted;
     uint8_t *ring;
-    uint32_t *data_crc; /* per frame of the ring: register of its user data */
+    uint32_t *data_crc; /* per frame of the ring: CRC register of its user data */
     uint64_t made, made_bytes, sent_bytes, limit, answered;
     struct crc_shift *shift;
     struct slot *slots;
-    int32_t free_slot, *buckets, current; /* current: the slot whose answer is coming in, or -1 */
+    int32_t free_slot, *buckets, current; /* current: the slot whose response is arriving, or -1 */
     struct stream *streams;
     int stream_count, stream_at;
-    uint64_t due, period, random; /* ns of the next request at a fixed rate, ns between two */
-    uint8_t *input, *frame;       /* receive buffer; the whole of an answer that is being verified */
+    uint64_t due, period, random; /* at a fixed rate: ns of the next request, and ns between two */
+    uint8_t *input, *frame;       /* receive buffer; the complete response that is being verified */
     size_t input_have, skip, frame_have;
     bool verifying;
     uint32_t answer_entries, entries_at;
@@ -90,7 +90,7 @@ struct worker {
     struct run *run;
 };
 
-/* The measured interval: answers that arrive within [start, end) count. */
+/* The measured interval: responses that arrive within [start, end) count. */
 struct run {
     uint64_t start, end;
     pthread_mutex_t lock;
@@ -105,7 +105,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Adds and single reads are answered by (ledger, entry), in any order. */
+/* Responses to adds and single reads are matched by (ledger, entry) and arrive in any order. */
 static inline uint32_t slot_bucket(const struct connection *c, int64_t ledger, int64_t entry)
 {
     uint64_t key = (uint64_t)entry + (uint64_t)ledger * 0x9e3779b97f4a7c15u;
@@ -114,15 +114,15 @@ static inline uint32_t slot_bucket(const struct connection *c, int64_t ledger, i
 
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* requests_v3.c: the places in a V3 frame, and all of it that stays; `frame` may be NULL. */
+/* requests_v3.c: writes the constant parts of a V3 frame and returns its places; `frame` may be NULL. */
 struct layout v3_frame(const struct options *o, uint8_t *frame);
 void v3_patch(const struct layout *l, uint8_t *frame, const struct slot *slot);
-/* answers_v3.c: the head of an answer of which the first `size` bytes are there. */
+/* answers_v3.c: parses the head of a response of which `size` bytes have arrived. */
 struct answer v3_answer(const struct options *o, const uint8_t *frame, size_t size);
-/* requests.c: frames out. */
+/* requests.c: builds frames. */
 void requests_init(struct connection *c);
 void request_make(struct connection *c, uint64_t now);
-/* answers.c: frames in. False: the server closed the connection. */
+/* answers.c: receives frames. False: the server closed the connection. */
 bool answers_receive(struct connection *c, struct tally *tally, const struct run *run);
 /* worker.c */
 void *worker_main(void *worker);

@@ -17,7 +17,7 @@ static bool read_times(int pid, struct usage *out)
     size_t got = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[got] = 0;
-    const char *fields = strrchr(text, ')'); /* the name before may hold anything */
+    const char *fields = strrchr(text, ')'); /* the name before it may contain any character */
     if (!fields || sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
         return false;
     out->user_s = (double)user / (double)sysconf(_SC_CLK_TCK);

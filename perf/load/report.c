@@ -66,7 +66,7 @@ static void print_server(const struct samples *s, uint64_t entries)
            s->server_after.rss_mb, s->server_after.peak_rss_mb);
 }
 
-/* Every ledger holds the entries 0 to entries_min - 1 (adds only, counted from --first-entry's 0). */
+/* Every ledger has the entries 0 to entries_min - 1 (for adds only). */
 static void print_written(const struct worker *workers, const struct options *o)
 {
     int64_t least = INT64_MAX;

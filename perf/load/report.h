@@ -1,4 +1,4 @@
-/* Sums up a run and prints it as one JSON object. Main thread, after the workers have ended. */
+/* Summarizes a run and prints it as one JSON object. Main thread, after the workers have ended. */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
 #include "load.h"
@@ -10,6 +10,6 @@ struct samples {
 
 void samples_begin(struct samples *s, int server_pid);
 void samples_end(struct samples *s, int server_pid);
-/* The exit code: 0, or 1 if any answer was an error, wrong or missing. */
+/* Returns the exit code: 0, or 1 if any response was an error, wrong or missing. */
 int report(const struct worker *workers, const struct options *o, const struct run *run, const struct samples *s);
 #endif

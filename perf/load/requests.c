@@ -1,4 +1,4 @@
-/* Builds requests: every frame once before the run, later only its ids and digest. Runs on the worker's thread. */
+/* Builds requests: each frame once before the run, later only its ids and digest. Runs on the worker's thread. */
 #include "load.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ void requests_init(struct connection *c)
     }
 }
 
-/* The next add of this connection: its ledgers take turns. */
+/* Chooses the next add of this connection, from its ledgers in turn. */
 static void make_add(struct connection *c, uint8_t *frame, struct slot *slot)
 {
     const struct options *o = c->options;
@@ -83,7 +83,7 @@ static void make_add(struct connection *c, uint8_t *frame, struct slot *slot)
                    (slot->entry + 1) * o->size, c->shift, c->data_crc[c->made % c->window]);
 }
 
-/* The next read position of this connection: to the end of a ledger, then the next ledger; at the end from the start. */
+/* Advances the read position of this connection: through each ledger in turn, and then from the start again. */
 static void make_read(struct connection *c, struct slot *slot)
 {
     const struct options *o = c->options;
@@ -105,7 +105,7 @@ static void make_read(struct connection *c, struct slot *slot)
 static void v2_patch(const struct layout *l, uint8_t *frame, const struct slot *slot, enum mode mode)
 {
     if (mode == MODE_ADD)
-        return; /* the entry names itself */
+        return; /* the entry has its own ids */
     put64(frame + l->ledger, (uint64_t)slot->ledger);
     put64(frame + l->entry, (uint64_t)slot->entry);
     if (mode == MODE_BATCH)
@@ -127,7 +127,7 @@ void request_make(struct connection *c, uint64_t now)
         make_read(c, slot);
     if (c->options->mode == MODE_BATCH || c->options->protocol == 3) {
         slot->request = (int64_t)((c->made << 20 | (uint64_t)index) & (((uint64_t)1 << 7 * V3_TRANSACTION_WIDTH) - 1));
-        slot->next = -2; /* busy: the answer names its slot */
+        slot->next = -2; /* busy: the response has the number of its slot */
     } else {
         int32_t *bucket = &c->buckets[slot_bucket(c, slot->ledger, slot->entry)];
         slot->next = *bucket;

@@ -1,7 +1,7 @@
-/* V3 requests: where their numbers stand, and what stays. Runs on the worker's thread. */
+/* Builds V3 requests: their constant parts, and the places of their numbers. Runs on the worker's thread. */
 #include "load.h"
 
-/* Writes where there is something to write to; else only counts. */
+/* Writes bytes if there is a buffer; else only counts them. */
 struct pen {
     uint8_t *frame;
     uint32_t at;
@@ -20,7 +20,7 @@ static void number(struct pen *p, uint64_t value, int width)
     put(p, bytes, (uint32_t)(put_varint(bytes, value, width) - bytes));
 }
 
-/* Field and wire type, then a number that is to be patched later; where that stands. */
+/* Writes a tag and room for a number that is patched later; returns the place of the number. */
 static uint32_t place(struct pen *p, uint32_t field, int width)
 {
     number(p, field << 3, 1);
@@ -40,7 +40,7 @@ static void bytes_head(struct pen *p, uint32_t field, uint32_t size)
     number(p, size, varint_width(size));
 }
 
-/* The operation's own message. */
+/* Writes the message of the operation. */
 static void message(const struct options *o, struct pen *p, struct layout *l)
 {
     uint32_t entry_bytes = (uint32_t)(ENTRY_HEAD_BYTES + o->size);

@@ -1,9 +1,9 @@
-/* Batch reads of one ledger through TLS, over one connection: START_TLS, a handshake that trusts anybody, then V2.
+/* Batch reads of one ledger over one TLS connection: START_TLS, a handshake without verification, then V2.
 
    tls_batches PORT LEDGER ENTRIES BATCH OUTSTANDING SECONDS CPU
 
-   Entries 0 to ENTRIES - 1 must be in the ledger; every answer must hold BATCH of them, whole, or the run ends with 1. The
-   first second is a warm-up. Prints one JSON object. The system's OpenSSL decrypts: bookies bring their own. */
+   The ledger must have the entries 0 to ENTRIES - 1, and every response must have BATCH complete entries, or the exit
+   code is 1. The first second is a warm-up. Prints one JSON object. Uses the system's OpenSSL; bookies have their own. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netinet/in.h>
@@ -90,7 +90,7 @@ static void ask(SSL *ssl, uint64_t ledger, uint64_t first, uint64_t id, uint32_t
         fail("the connection was lost");
 }
 
-/* One whole answer at `buffer + start`; its length with the prefix. */
+/* Receives a complete response at `buffer + start`; returns its length including the prefix. */
 static size_t receive(SSL *ssl)
 {
     for (;;) {
@@ -111,7 +111,7 @@ static size_t receive(SSL *ssl)
     }
 }
 
-/* Entry bytes of a good answer with `batch` entries. */
+/* Returns the entry bytes of a valid response with `batch` entries. */
 static uint64_t check(const unsigned char *answer, size_t size, uint32_t batch)
 {
     uint64_t bytes = 0;

@@ -40,9 +40,9 @@ enum {
     V3_BATCH = 12,
     V3_TRANSACTION_WIDTH = 7, /* bytes of varints, padded */
     V3_ENTRY_WIDTH = 5,
-    V3_HEAD_MOST = 72, /* of an answer: all before its first entry, and the length of that */
-    V3_TAIL_MOST = 24, /* after the last entry: maxLAC and its time */
-    V3_COUNTED_HEAD = 64, /* what a batch answer counts as towards its limit, beside its entries */
+    V3_HEAD_MOST = 72, /* of a response: everything before its first entry, including the length of that */
+    V3_TAIL_MOST = 24, /* after the last entry: maxLAC and its timestamp */
+    V3_COUNTED_HEAD = 64, /* what counts towards the size limit of a batch besides its entries */
     V3_COUNTED_EACH = 6,
     ENTRY_DIGEST_AT = 32,
     ENTRY_HEAD_BYTES = 36,
@@ -86,7 +86,7 @@ static inline int varint_width(uint64_t value)
     return width;
 }
 
-/* `value` in `width` bytes; the place after them. */
+/* Writes `value` in `width` bytes; returns the position after them. */
 static inline uint8_t *put_varint(uint8_t *at, uint64_t value, int width)
 {
     for (; width > 1; width--, value >>= 7)
@@ -95,7 +95,7 @@ static inline uint8_t *put_varint(uint8_t *at, uint64_t value, int width)
     return at;
 }
 
-/* The place after a varint, or NULL when it does not end before `end`. */
+/* Returns the position after a varint, or NULL if it does not end before `end`. */
 static inline const uint8_t *get_varint(const uint8_t *at, const uint8_t *end, uint64_t *value)
 {
     *value = 0;
@@ -113,7 +113,7 @@ static inline void put_frame_head(uint8_t *frame, uint32_t frame_bytes, int oper
     put32(frame + 4, (uint32_t)WIRE_VERSION << 24 | (uint32_t)operation << 16);
 }
 
-/* Fill the 36 bytes before the user data. `data` is the crc register of the user data from zero, `shift` its size. */
+/* Fills the 36 bytes before the user data. `data` is the CRC register of the user data from zero, `shift` its size. */
 static inline void put_entry_head(uint8_t *entry, int64_t ledger, int64_t id, int64_t confirmed, int64_t length,
                                   const struct crc_shift *shift, uint32_t data)
 {
@@ -125,7 +125,7 @@ static inline void put_entry_head(uint8_t *entry, int64_t ledger, int64_t id, in
     put32(entry + ENTRY_DIGEST_AT, ~(crc_shifted(shift, head) ^ data));
 }
 
-/* Pseudo-random bytes, so that nothing on the way can compress them. */
+/* Writes pseudo-random bytes, which cannot be compressed. */
 static inline void fill_random(uint8_t *at, size_t size, uint64_t seed)
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;

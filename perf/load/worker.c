@@ -1,4 +1,4 @@
-/* One thread: an epoll loop over its own connections. Sends while the window is open, receives, tallies. */
+/* One thread with an epoll loop over its own connections. It sends while the window is open, receives and counts. */
 #include "load.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#define DRAIN_NS 10000000000u /* answers that are late by more than this are lost */
+#define DRAIN_NS 10000000000u /* responses that are later than this count as lost */
 
 static void want_writable(struct worker *w, struct connection *c, bool wanted)
 {
@@ -18,7 +18,7 @@ static void want_writable(struct worker *w, struct connection *c, bool wanted)
     c->writable_wanted = wanted;
 }
 
-/* Send what is made and not yet sent, straight from the ring. */
+/* Sends built requests directly from the ring. */
 static void flush(struct worker *w, struct connection *c)
 {
     size_t ring_bytes = (size_t)c->window * c->frame_bytes;
@@ -46,7 +46,7 @@ static void pump(struct worker *w, struct connection *c, uint64_t now)
     flush(w, c);
 }
 
-/* Nanoseconds until something must be done without an event. */
+/* Returns the nanoseconds until the next timer. */
 static uint64_t idle_ns(const struct worker *w, uint64_t now)
 {
     uint64_t until = w->run->end > now ? w->run->end : now + DRAIN_NS / 10;

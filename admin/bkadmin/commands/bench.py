@@ -52,7 +52,7 @@ WORKLOADS = ("add", "read", "batch")
 @with_output
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> None:
-    """Generate load and report rates and latencies, against bookies of any kind: these or those of Apache BookKeeper.
+    """Generate load and report rates and latencies, against bookies of this project or of Apache BookKeeper.
 
     The figures are those of this client, in one process, on this cluster: with a fast network the client may be the
     bottleneck. Reads are mostly served from the bookies' caches, because the entries have just been written. The exit

@@ -12,7 +12,8 @@ from bookie.terminal.output import done
 
 @click.command()
 @click.argument("bookie")
-@click.option("-cf", "--cookie-file", "file", required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-cf", "--cookie-file", "file", required=True, type=click.Path(path_type=Path, dir_okay=False),
+              help="File with the cookie, as cookie_generate writes it.")  # fmt: skip
 @with_cluster
 @with_output
 def command(*, bookie: str, file: Path, cluster: Cluster, output: str) -> None:

@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """List the entry logs of a running bookie, or the existing ledgers with entries in LOG (its id in hexadecimal).
 
-    The exit code is 3 when the answer of the bookie broke off before its end.
+    The exit code is 3 when the connection was lost before the end of the answer.
     """
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 

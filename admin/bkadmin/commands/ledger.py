@@ -24,7 +24,7 @@ def command(context: click.Context, *, ledger: int, meta: bool, admin: AdminPort
     """Show where the entries of a LEDGER lie in the bookie's entry logs.
 
     Without --admin, the index in the files of --conf is read as of the last checkpoint. With --admin, a running bookie
-    is asked; the exit code is 3 when its answer broke off before its end.
+    is asked; the exit code is 3 when the connection was lost before the end of its answer.
     """
     found, cut_off = asked(admin, ledger, meta=meta) if admin.given else (read(admin.conf, ledger), "")
     places = found.pop("places")

@@ -16,7 +16,7 @@ from bookie.terminal.output import show_long
 @with_output
 @click.pass_context
 def command(context: click.Context, *, journal: str, ledger: int | None, conf: Path | None, output: str) -> None:
-    """List the records of a JOURNAL file of this or a Java bookie.
+    """List the records of a JOURNAL file, written by this bookie or by Apache BookKeeper's.
 
     JOURNAL is the path of a file, or with --conf also the id of a journal file in hexadecimal. Master keys are not
     shown. The exit code is 3 when the file is damaged; an incomplete record at its end is normal after a crash.

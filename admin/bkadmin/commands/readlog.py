@@ -29,7 +29,7 @@ def command(
     conf: Path | None,
     output: str,
 ) -> None:
-    """List the records of an entry LOG of this or a Java bookie.
+    """List the records of an entry LOG, written by this bookie or by Apache BookKeeper's.
 
     LOG is the path of a file, or with --conf also the id of a log in hexadecimal. The exit code is 3 when the log ends
     in the middle of a record.
