@@ -1,9 +1,9 @@
-"""The narrow door between the bookie and its planes (admin service, later consoles): what they may see and do.
+"""The interface of the bookie for its planes (admin service, HTTP port): what they may see and do.
 
-A plane is found through the entry-point group `bookie.planes`, whose entries are callables `(Control) -> Plane`; so
-this package never imports them. A service, found through `bookie.services`, begins once the bookie is registered and
-ends before it goes. A startup check, found through `bookie.startup_checks`, runs before the storage opens.
-Every method of Control may be called from any thread.
+A plane is found through the entry-point group `bookie.planes`, whose entries are callables `(Control) -> Plane`, so
+that this package never imports planes. A service, found through `bookie.services`, starts once the bookie is
+registered and stops before the registration ends. A startup check, found through `bookie.startup_checks`, runs
+before the storage opens. Every method of Control may be called from any thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ SERVICES = "bookie.services"
 
 
 class BookieDirectories(NamedTuple):
-    """A bookie's directories as configured; it works in `current` below each."""
+    """A bookie's directories as configured. Its files are in the subdirectory `current` of each."""
 
     journals: tuple[Path, ...]
     ledgers: tuple[Path, ...]
@@ -48,7 +48,7 @@ class BookieDirectories(NamedTuple):
 
 
 class Control(Protocol):
-    """What a running bookie shows to its planes."""
+    """What a running bookie offers to its planes."""
 
     @property
     def bookie_id(self) -> str: ...
@@ -59,31 +59,31 @@ class Control(Protocol):
 
     @property
     def admin_host(self) -> str:
-        """The address that the admin plane binds."""
+        """The address of the admin plane."""
 
     @property
     def admin_port(self) -> int:
-        """Its port; 0 lets the system choose."""
+        """The port of the admin plane; 0 lets the system choose."""
 
     @property
     def admin(self) -> AdminSettings:
-        """Limits of its connections."""
+        """The limits of the admin plane's connections."""
 
     @property
     def access(self) -> AccessSettings:
-        """Who may do what at the ports of planes (`admin.access`)."""
+        """The access control of the ports of planes (`admin.access`)."""
 
     @property
     def own_token(self) -> Path | None:
-        """The file with the token for processes of this bookie's own user; None before a start, or without planes."""
+        """The file with the token for processes of the bookie's own user; None before the start, or without planes."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How it is called by others: its id, and the host that it tells them."""
+        """The names by which others know this bookie: its id, and its advertised host."""
 
     @property
     def metadata(self) -> Any:
-        """The metadata driver of this bookie; a plane checks for the kind that it can serve."""
+        """The metadata driver of this bookie; a plane checks that it can serve its kind."""
 
     @property
     def garbage(self) -> Any:
@@ -95,124 +95,124 @@ class Control(Protocol):
 
     @property
     def stored(self) -> Stored:
-        """Its entry logs, ledgers and entries."""
+        """The entry logs, ledgers and entries of this bookie."""
 
     @property
     def recovery(self) -> Mapping[str, Any] | None:
-        """The keys of auto-recovery; None where it is not to run in this process."""
+        """The keys of auto-recovery, or None if it is disabled in this process."""
 
     @property
     def client_keys(self) -> Mapping[str, Any]:
-        """The keys by which it is a client of other bookies: those of auto-recovery, whether that runs or not."""
+        """The keys for this bookie as a client of others: those of auto-recovery, whether that runs or not."""
 
     @property
     def http(self) -> HttpSettings:
-        """Where the HTTP port listens, if it does."""
+        """The settings of the HTTP port."""
 
     @property
     def read_only(self) -> bool:
-        """Whether it takes no writes, in whichever state it is."""
+        """Whether the bookie refuses writes, whatever its state."""
 
     @property
     def read_only_reasons(self) -> frozenset[str]:
-        """`operator`, `disk`, `config`: who is against writes."""
+        """The reasons for being read-only: `operator`, `disk`, `config`."""
 
     @property
     def directories(self) -> BookieDirectories:
-        """Where its files are, as configured."""
+        """The directories of the bookie, as configured."""
 
     def configuration(self) -> Mapping[str, str]:
-        """Every key with the text that counts; secrets are masked."""
+        """Return every key with its effective text; secrets are masked."""
 
     def disk_state(self) -> DiskState:
-        """The directories and their disks, as of the last look."""
+        """Return the state of the directories and their disks, as of the last check."""
 
     def last_marks(self) -> Sequence[MarkFound]:
-        """What each ledger directory holds for each journal. Reads files."""
+        """Return the mark of each ledger directory for each journal. Reads files."""
 
     def files(self) -> Iterable[DiskFile]:
-        """Every file of this bookie. Walks its directories."""
+        """Return every file of this bookie. Walks its directories."""
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage and data port."""
+        """Return counters and gauges of storage and data port."""
 
     def metrics(self) -> Iterable[Family]:
-        """The same and more as families under Apache BookKeeper's names; `bookie.metrics.text` writes them. Nothing is
-        locked and no data thread waits.
+        """Return all metrics as families under Apache BookKeeper's names, which `bookie.metrics.text` formats. No
+        lock is taken, and no data thread waits.
         """
 
     def note_sanity(self, *, passed: bool) -> None:
-        """How a test by its own data port ended."""
+        """Record the result of a test through the bookie's own data port."""
 
     def checkpoint(self) -> None:
-        """Flush the write caches now; returns when the mark has moved."""
+        """Flush the write caches now; return when the mark has moved."""
 
     def set_read_only(self, *, read_only: bool) -> None:
-        """The operator's wish; a full disk keeps the bookie read-only all the same."""
+        """Set or clear the operator's read-only mode; a full disk keeps the bookie read-only nevertheless."""
 
 
 class Plane(Protocol):
-    """A service that lives as long as the bookie."""
+    """A server that lives as long as the bookie."""
 
     def check(self) -> None:
-        """Read what it needs before a start. Raises ConfigurationError."""
+        """Read what a start will need. Raises ConfigurationError."""
 
     def start(self) -> tuple[str, int]:
-        """Serve; return the bound address. Raises StartRefused."""
+        """Begin to serve, and return the bound address. Raises StartRefused."""
 
     def stop(self, grace_s: float) -> None:
-        """End calls within `grace_s` and close; idempotent."""
+        """End calls within `grace_s` seconds and close. Idempotent."""
 
     def stats(self) -> Mapping[str, int | float]:
-        """Its counters and gauges. Any thread, also before `start` and after `stop`."""
+        """Return counters and gauges. Any thread, even before `start` and after `stop`."""
 
 
 class PlaneFactory(Protocol):
-    """What an entry point names."""
+    """The callable that an entry point of planes names."""
 
     def __call__(self, control: Control) -> Plane | None:
-        """None: it has nothing to serve for this bookie."""
+        """Return a plane, or None if it has nothing to serve for this bookie."""
 
 
 class Service(Protocol):
-    """Work beside the bookie, which lives as long as it is registered."""
+    """A background task that lives as long as the bookie is registered."""
 
     def start(self) -> None:
-        """Begin, without waiting for anybody. Raises StartRefused."""
+        """Start without waiting. Raises StartRefused."""
 
     def stop(self) -> None:
-        """End; idempotent."""
+        """Stop. Idempotent."""
 
     def stats(self) -> Mapping[str, int | float]:
-        """Its counters and gauges."""
+        """Return counters and gauges."""
 
 
 class ServiceFactory(Protocol):
-    """What an entry point names."""
+    """The callable that an entry point of services names."""
 
     def __call__(self, control: Control) -> Service | None:
-        """None: it is not asked for. Raises StartRefused."""
+        """Return a service, or None if it is not wanted. Raises StartRefused."""
 
 
 class StartupCheck(Protocol):
-    """What is done before a bookie starts on directories that may lack what it acknowledged."""
+    """A check that runs before a bookie starts on directories that may lack acknowledged entries."""
 
     def __call__(self, bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
-        """Mark what cannot be trusted in these indexes, one of each ledger directory; how many ledgers that are."""
+        """Mark what cannot be trusted in these indexes, one for each ledger directory; return the number of ledgers."""
 
 
 def discover() -> Iterator[tuple[str, PlaneFactory]]:
-    """Name and factory of each installed plane, in the order of their names."""
+    """Yield the name and factory of each installed plane, sorted by name."""
     return _entries(GROUP)
 
 
 def discover_services() -> Iterator[tuple[str, ServiceFactory]]:
-    """The same of services."""
+    """Yield the name and factory of each installed service, sorted by name."""
     return _entries(SERVICES)
 
 
 def discover_startup_checks() -> Iterator[tuple[str, StartupCheck]]:
-    """The same of startup checks."""
+    """Yield the name and factory of each installed startup check, sorted by name."""
     return _entries(STARTUP_CHECKS)
 
 

@@ -1,8 +1,8 @@
-"""One bookie in this process: what starts after what, and stops before what.
+"""One bookie in this process: the order in which its parts start and stop.
 
-Main thread; disks, planes and the metadata session call back from their own. Each step of `start` puts its undoing on
-one stack, so a start that fails half-way and a stop take the same way back. Nothing is written into the bookie's
-directories before their cookies are found right.
+Main thread; disks, planes and the metadata session call back from their own threads. Each step of `start` puts its
+undoing on one stack, so that a failed start and a stop undo the same steps. Nothing is written to the bookie's
+directories before their cookies are validated.
 """
 
 import logging
@@ -68,22 +68,22 @@ log = logging.getLogger(__name__)
 
 PLANE_GRACE_S = 1.0
 DRAIN_SHARE = 0.3
-"""Of the time for a stop, how much outstanding answers may take."""
+"""The share of the time for a stop that outstanding responses may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a started bookie listens, and its planes by name."""
+    """The addresses of a started bookie: of the data port, and of its planes by name."""
 
     data: tuple[str, int]
     planes: Mapping[str, tuple[str, int]]
 
 
 class Bookie:
-    """One bookie. `start` returns once clients can find it; `stop` returns once everything is on disk and let go.
+    """One bookie. `start` returns once clients can find it; `stop` returns once everything is on disk and released.
 
-    `on_give_up` is called once, from another thread, when it cannot go on but can still stop in order. It is also the
-    `Control` that planes see. The constructor raises ConfigurationError and touches nothing.
+    `on_give_up` is called once, from another thread, when the bookie cannot continue but can still stop cleanly. The
+    object is also the `Control` of planes. The constructor raises ConfigurationError and changes nothing.
     """
 
     def __init__(
@@ -124,7 +124,9 @@ class Bookie:
         self._sane = -1
 
     def start(self, go_on: Callable[[], None]) -> Addresses:
-        """`go_on` is called between steps and during replay; what it raises ends the start, as any error does."""
+        """Start the bookie. `go_on` is called between steps and during replay; an exception of it ends the start,
+        like any error.
+        """
         with ExitStack() as undo:
             addresses = self._start(undo, go_on)
             self._undo = undo.pop_all()
@@ -138,11 +140,11 @@ class Bookie:
         self._phase = "stopped"
 
     def hurry(self) -> None:
-        """Let a running or coming `stop` not wait for outstanding answers. Any thread."""
+        """Let a running or later `stop` not wait for outstanding responses. Any thread."""
         self._hurry.set()
         self._data_port.hurry()
 
-    # What planes see.
+    # The interface for planes; `Control` has the descriptions.
 
     @property
     def state(self) -> str:
@@ -215,7 +217,7 @@ class Bookie:
         """The operator's wish."""
         self._mode.set("operator", read_only=read_only)
 
-    # The steps.
+    # The steps of a start.
 
     def _start(self, undo: ExitStack, go_on: Callable[[], None]) -> Addresses:
         settings = self._settings
@@ -248,14 +250,16 @@ class Bookie:
         return Addresses(data, planes)
 
     def _directories(self) -> list[Path]:
-        """All that this process must own, the embedded metadata store included."""
+        """Return all directories that this process must own, including that of the embedded metadata store."""
         storage = self._settings.storage
         where = parse_uri(self._settings.metadata.service_uri)
         store = [Path(where.path)] if where.scheme == "lmdb" else []
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check(self) -> None:
-        """What a start looks at before it touches anything, files of the planes included. ConfigurationError."""
+        """Check everything that a start checks before it changes anything, including files of the planes. Raises
+        ConfigurationError.
+        """
         self._check_memory()
         for _, factory in discover():
             if plane := factory(self):
@@ -274,7 +278,7 @@ class Bookie:
         log.info("memory budget", extra={"total_mib": sum(facts.values()), "allowed_mib": limit // MIB, **facts})
 
     def _open_metadata(self, undo: ExitStack, directories: Directories) -> None:
-        """Connect. The embedded store makes its own cluster; a store made by a start that fails is removed again."""
+        """Connect. An embedded store creates its own cluster; a store created by a failed start is removed again."""
         where = parse_uri(self._settings.metadata.service_uri)
         if where.scheme == "lmdb":
             undo.callback(directories.empty_if_made, Path(where.path))
@@ -319,15 +323,16 @@ class Bookie:
         self._mode.follow(self._storage.set_read_only)
 
     def _after_unclean_end(self, dirty: DirtyMarker, lost: str) -> None:
-        """With a synced journal nothing is lost. Without one we would deny acknowledged entries: what may lack some is
-        distrusted first, or we do not start. `lost` says why; empty: nothing is.
+        """Handle an unclean end. With a synced journal nothing is lost. Without one the bookie could deny
+        acknowledged entries: either ledgers that may lack some are put into limbo first, or the start is refused.
+        `lost` says why entries may be lost; it is empty if they are not.
         """
         if not lost:
-            log.warning("the last run did not end in order; the journal has what was not flushed")
+            log.warning("the last run did not end cleanly; the journal has the entries that were not flushed")
             return
         if not self._settings.storage.check_integrity:
             raise StartRefused(
-                f"the last run, with {lost} did not end in order: acknowledged entries may be lost here;"
+                f"the last run, with {lost}, did not end cleanly: acknowledged entries may be lost here;"
                 " set dataIntegrityChecking=true to start with what is left and repair it,"
                 f" recover this bookie from its peers, or remove {dirty.files()} to start without them"
             )
@@ -335,13 +340,13 @@ class Bookie:
         if not checks:
             raise StartRefused(
                 "dataIntegrityChecking=true: no such check is installed (entry points of bookie.startup_checks);"
-                " install the package anew, or set it to false"
+                " reinstall the package, or set it to false"
             )
         indexes = [current(path) / INDEX_NAME for path in self._settings.storage.index_directories]
         for name, check in checks:
             limbo = check(self.bookie_id, self.metadata.ledgers, indexes)
             facts = {"check": name, "ledgers": limbo}
-            log.warning("the last run did not end in order; ledgers that may lack entries are in limbo", extra=facts)
+            log.warning("the last run did not end cleanly; ledgers that may lack entries are in limbo", extra=facts)
 
     def _close_storage(self, dirty: DirtyMarker) -> None:
         self._storage.stop()
@@ -352,7 +357,7 @@ class Bookie:
             dirty.settle()
 
     def _watch_threads(self, undo: ExitStack, threads: Iterable[threading.Thread]) -> None:
-        """From now until the stop, or the wish to hurry it, the death of one of them ends the process."""
+        """Let the death of one of these threads end the process, until the stop, or a request to hurry it."""
 
         def lives(thread: threading.Thread) -> bool:
             return thread.is_alive() or self._hurry.is_set()
@@ -362,7 +367,7 @@ class Bookie:
             undo.callback(self._supervisor.forget, thread.name)
 
     def _collect_garbage(self, undo: ExitStack) -> None:
-        """Start the thread that reclaims space; its first cycle comes after a pause."""
+        """Start the thread that reclaims space. Its first cycle comes after a pause."""
         ids = {self.bookie_id, *candidate_ids(self._settings.identity)}
         self.garbage = make_garbage(self._settings, self._storage, self.metadata, ids)
         self.garbage.start()
@@ -370,7 +375,7 @@ class Bookie:
         self._watch_threads(undo, self.garbage.threads())
 
     def _scrub(self, undo: ExitStack) -> None:
-        """Start the thread that reads entry logs again."""
+        """Start the thread that reads all entry logs again and again."""
         self.scrub = make_scrub(self._settings, self._storage, self.metadata)
         self.scrub.start()
         undo.callback(self.scrub.stop)
@@ -385,7 +390,7 @@ class Bookie:
 
     def _disks_changed(self, state: DiskState) -> None:
         if state.read_only and not self._settings.disks.read_only_allowed:
-            self._on_give_up(DiskFull("the disk is full and readOnlyModeEnabled=false; free space or allow the mode"))
+            self._on_give_up(DiskFull("the disk is full and readOnlyModeEnabled=false; free space, or set it to true"))
             return
         self._storage.allow(
             high_priority=state.high_priority,
@@ -401,7 +406,7 @@ class Bookie:
         self._data_port.stop(grace)
 
     def _start_planes(self, undo: ExitStack) -> dict[str, tuple[str, int]]:
-        """The address of each plane that has something to serve."""
+        """Start the planes, and return the address of each that has something to serve."""
         addresses = {}
         if self.admin_port >= 0 or self.http.enabled:
             self.own_token = self._make_token()
@@ -416,13 +421,15 @@ class Bookie:
         return addresses
 
     def _make_token(self) -> Path | None:
-        """None where it cannot be written, as on a full disk: then the configured ones are all there are."""
+        """Create the bookie's own token; return None if it cannot be written, as on a full disk, so that only
+        configured ones are valid.
+        """
         directory = self._settings.storage.ledger_directories[0]
         try:
             return own_token.make(directory)
         except OSError as error:
             facts = {"directory": directory, "error": error.strerror}
-            log.warning("no token can be made for this user's processes; only configured ones are known", extra=facts)
+            log.warning("the bookie's own token cannot be written; only configured tokens are valid", extra=facts)
             return None
 
     def _start_services(self, undo: ExitStack) -> None:
@@ -439,7 +446,7 @@ class Bookie:
         if self.recovery is not None and "autorecovery" not in started:
             raise StartRefused(
                 "autoRecoveryDaemonEnabled=true: no such service is installed (entry points of bookie.services);"
-                " install the package anew, or set it to false"
+                " reinstall the package, or set it to false"
             )
 
     def _register(self, undo: ExitStack, port: int, http: tuple[str, int] | None) -> None:
@@ -471,6 +478,6 @@ def _tls(settings: TlsSettings) -> "TlsContexts | None":
 
 
 class DiskFull(BookKeeperError):
-    """No ledger directory has room, and the configuration forbids the read-only mode."""
+    """No ledger directory has space, and the configuration forbids the read-only mode."""
 
     exit_code = 5

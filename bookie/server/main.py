@@ -1,4 +1,4 @@
-"""The command `bookie-server`: load, start, wait, stop, and the exit code that says how it went."""
+"""The command `bookie-server`: loads the configuration, starts the bookie, waits, stops, and returns an exit code."""
 
 import contextlib
 import logging
@@ -25,40 +25,43 @@ from bookie.server.process.supervisor import EXIT_BOOKIE_FAILED, Supervisor
 
 __all__ = ["main"]
 
-log = logging.getLogger("bookie.server")  # run as a command, this module is called __main__
+log = logging.getLogger("bookie.server")  # when run as a command, this module is called __main__
 
 EXIT_UNEXPECTED = 2
 NOBODY_ELSE = 0o077
-"""What a bookie writes is for itself, libraries' files included; its own name their modes themselves."""
+"""Files that a bookie writes are for its user only, even those of libraries; its own files have explicit modes."""
 SPIN_VARIABLE = "BOOKIE_SPIN_THREADS"
 STORAGE_DESCRIPTORS = 1024
-"""At most; a quarter where the system allows few."""
+"""The most descriptors reserved for storage; a quarter of all if the system allows few."""
 
-DESCRIPTION = """Run one bookie: a server that keeps ledgers, entry by entry, for Apache BookKeeper's clients.
+DESCRIPTION = """Run one bookie: a server that stores the entries of ledgers for clients of Apache BookKeeper.
 
 The configuration is a properties file with Apache BookKeeper's key names; environment variables BK_KEY override it.
-docs/configuration.md lists every key, its default and its range, as does --keys.
+docs/configuration.md describes every key with its default and its range; --keys prints the same.
 
 \b
 SIGNALS
-  SIGTERM, SIGINT   stop: leave the registration, answer what is outstanding,
-                    flush, close, exit 0; again: do not wait for answers;
-                    a third time: end at once (the journal has everything)
+  SIGTERM, SIGINT   stop: unregister, send outstanding responses, flush,
+                    close, exit 0; a second signal: do not wait for
+                    responses; a third: exit at once (the journal has
+                    everything)
 
 \b
 EXIT CODES
-  0  stopped as asked                      3  metadata session expired for good
+  0  stopped as requested                  3  metadata session lost for good
   1  bad input, nothing was changed        4  another process is registered
-  2  anything unexpected, stop took too    5  the bookie failed: write or sync
-     long                                     error, dead thread
+  2  unexpected error, or the stop took       under this id
+     too long                              5  the bookie failed: write or sync
+                                              error, dead thread
 
 \b
 ENVIRONMENT
-  BOOKIE_CONF          the file, where --conf is not given
+  BOOKIE_CONF          the configuration file, if --conf is not given
   BK_KEY               overrides KEY of the file, e.g. BK_bookiePort=3999
-  NOTIFY_SOCKET        as systemd sets it: told when clients are served,
-                       when it stops, and, with WATCHDOG_USEC, that it lives
-  BOOKIE_SPIN_THREADS  so many Python threads that only burn CPU; for
+  NOTIFY_SOCKET        set by systemd, which is notified when clients are
+                       served, when the bookie stops and, with WATCHDOG_USEC,
+                       that it is alive
+  BOOKIE_SPIN_THREADS  number of Python threads that only burn CPU; for
                        measurements of the data path, never in production
 
 \b
@@ -71,12 +74,13 @@ EXAMPLES
 
 @click.command(help=DESCRIPTION, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--conf", type=click.Path(path_type=Path), envvar="BOOKIE_CONF", help="The configuration file.")
-@click.option("--check", is_flag=True, help="Check the configuration, and the files of tokens and certificates that it"
-              " names; start nothing; exit 0 or 1.")  # fmt: skip
-@click.option("--init-cluster", is_flag=True, help="Create a new cluster in the metadata store, start nothing.")
-@click.option("--keys", is_flag=True, help="Print all keys as in docs/configuration.md.")
-@click.option("--ready-fd", type=click.IntRange(1), metavar="N", help="Once clients are served, write the line"
-              " `HOST:PORT id=BOOKIE-ID admin=HOST:PORT` into this inherited descriptor and close it.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Check the configuration, and the token and certificate files that it"
+              " names, without starting anything; exit with 0 or 1.")  # fmt: skip
+@click.option("--init-cluster", is_flag=True, help="Create a new cluster in the metadata store, without starting a"
+              " bookie.")  # fmt: skip
+@click.option("--keys", is_flag=True, help="Print all configuration keys as in docs/configuration.md.")
+@click.option("--ready-fd", type=click.IntRange(1), metavar="N", help="When clients are served, write the line"
+              " `HOST:PORT id=BOOKIE-ID admin=HOST:PORT` to this inherited descriptor and close it.")  # fmt: skip
 @click.version_option(__version__, "--version", "-V", prog_name="bookie-server")
 def main(conf: Path | None, *, check: bool, init_cluster: bool, keys: bool, ready_fd: int | None) -> None:
     if keys:
@@ -102,12 +106,12 @@ def _check(loaded: Loaded) -> int:
         bookie.check()
     except BookKeeperError as error:
         return _refused(error)
-    click.echo(f"configuration of {bookie.bookie_id} is right")
+    click.echo(f"the configuration of {bookie.bookie_id} is valid")
     return 0
 
 
 def _init_cluster(loaded: Loaded) -> int:
-    """Once for each cluster; one that exists already is left as it is, and refused."""
+    """Create a cluster, once for each metadata store. An existing one is not changed, and the command is refused."""
     settings = loaded.settings.metadata
     try:
         driver = open_driver(settings.service_uri, session_timeout_ms=settings.session_timeout_ms)
@@ -139,39 +143,43 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
     try:
         bookie = Bookie(loaded.settings, supervisor, give_up)
         signals.install(stop, bookie.hurry)
-        log.info("settings that were given", extra=dict(loaded.given))
-        log.info("starting", extra={"version": __version__, "pid": os.getpid(), "bookie_id": bookie.bookie_id})
+        log.info("these settings were given", extra=dict(loaded.given))
+        log.info(
+            "the bookie is starting", extra={"version": __version__, "pid": os.getpid(), "bookie_id": bookie.bookie_id}
+        )
         _announce(bookie, _start(bookie, stop), ready_fd)
         code = stop.wait()
         notify("STOPPING=1")
-        log.info("stopping")
+        log.info("the bookie is stopping")
         _stop(bookie)
     except signals.StopRequested:
-        log.info("stopped before the start was finished")
+        log.info("the bookie was stopped before its start was complete")
         return stop.wait()
     except BookKeeperError as error:
         return _refused(error)
     except Exception:
-        log.critical("unexpected failure", exc_info=True)
+        log.critical("an unexpected failure occurred", exc_info=True)
         return EXIT_UNEXPECTED
     if fatal.wait(0):
         return EXIT_BOOKIE_FAILED
-    log.info("stopped", extra={"exit_code": code})
+    log.info("the bookie has stopped", extra={"exit_code": code})
     return code
 
 
 def _allow_descriptors() -> None:
-    """As many as the system lets us have, some of them for journals, entry logs and marks, which no connection gets."""
+    """Raise the limit of descriptors to the system's, and reserve some for journals, entry logs and marks, which no
+    connection gets.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard not in (soft, resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         soft = hard
     kept = spare_descriptors.keep(min(STORAGE_DESCRIPTORS, soft // 4))
-    log.info("descriptors", extra={"limit": soft, "kept_for_storage": kept})
+    log.info("file descriptors", extra={"limit": soft, "kept_for_storage": kept})
 
 
 def _start(bookie: Bookie, stop: signals.Stop) -> Addresses:
-    """What the system refuses during a start is bad input as well."""
+    """Start the bookie. A failed system call during a start counts as bad input too."""
     try:
         return bookie.start(stop.check)
     except OSError as error:
@@ -184,11 +192,13 @@ def _stop(bookie: Bookie) -> None:
         bookie.stop()
     except OSError as error:
         what = error.filename or "the last checkpoint"
-        raise StopFailed(f"{what}: {error.strerror}; what was not flushed is in the journal, start again") from error
+        raise StopFailed(
+            f"{what}: {error.strerror}; the journal has what was not flushed, so start the bookie again"
+        ) from error
 
 
 class StopFailed(BookKeeperError):
-    """The bookie could not flush at its end; nothing is lost."""
+    """The bookie could not flush at its end. Nothing is lost."""
 
     exit_code = EXIT_BOOKIE_FAILED
 
@@ -206,14 +216,14 @@ def _announce(bookie: Bookie, addresses: Addresses, ready_fd: int | None) -> Non
 
 
 def _refused(error: BookKeeperError) -> int:
-    if fatal.wait(0):  # the supervisor has said why, and is about to leave
+    if fatal.wait(0):  # the supervisor has logged the reason, and is about to exit
         return EXIT_BOOKIE_FAILED
     log.critical(one_line(error), extra={"exit_code": error.exit_code})
     return error.exit_code
 
 
 def _spin(count: int) -> None:
-    """Burn CPU under the GIL, so that measurements show who needs it."""
+    """Burn CPU under the GIL, so that measurements show what needs it."""
 
     def burn() -> None:
         while True:

@@ -1,7 +1,8 @@
-"""Writable or read-only: the bookie writes only while nobody has a reason against it.
+"""The mode of the bookie: it is writable while there is no reason for being read-only.
 
-Any thread. Reasons are `config` (forceReadOnlyBookie), `disk` (a full or failing one), `operator` (by the admin plane);
-each is taken back only by whoever stated it, so a disk with room again does not undo the operator's wish.
+Any thread. Reasons are `config` (forceReadOnlyBookie), `disk` (a full or failing one), and `operator` (through the
+admin plane). Each is withdrawn only by the part that set it, so a disk with free space again does not undo the
+operator's request.
 """
 
 import logging
@@ -14,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Mode:
-    """Those who follow are told, one call at a time, whenever the outcome of all reasons changes."""
+    """Notifies followers, one call at a time, whenever the outcome of all reasons changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,24 +29,24 @@ class Mode:
 
     @property
     def reasons(self) -> frozenset[str]:
-        """Those stated now."""
+        """The reasons that apply now."""
         with self._lock:
             return frozenset(self._reasons)
 
     def follow(self, tell: Callable[[bool], None]) -> None:
-        """Tell the present mode, and every change from now on."""
+        """Call `tell` with the present mode, and after every change."""
         with self._lock:
             self._followers.append(tell)
             tell(bool(self._reasons))
 
     def follow_reasons(self, tell: Callable[[frozenset[str]], None]) -> None:
-        """Tell the present reasons, and every change of them."""
+        """Call `tell` with the present reasons, and after every change."""
         with self._lock:
             self._reason_followers.append(tell)
             tell(frozenset(self._reasons))
 
     def set(self, reason: str, *, read_only: bool) -> None:
-        """State one reason for being read-only, or take it back."""
+        """Set one reason for being read-only, or withdraw it."""
         with self._lock:
             if (reason in self._reasons) == read_only:
                 return
@@ -56,6 +57,6 @@ class Mode:
                 tell_reasons(frozenset(self._reasons))
             if before == after:
                 return
-            log.warning("mode changed", extra={"read_only": after, "reasons": ",".join(sorted(self._reasons))})
+            log.warning("the mode has changed", extra={"read_only": after, "reasons": ",".join(sorted(self._reasons))})
             for tell in self._followers:
                 tell(after)

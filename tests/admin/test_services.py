@@ -119,7 +119,7 @@ def test_log_levels(bookie: BookieProcess, channel: Any) -> None:
     levels = stub.SetLogLevel(pb.SetLogLevelRequest(logger="bookie.server.mode", level="info"), timeout=CALL_S).levels
     assert levels["bookie.server.mode"] == "info"
     stub.SetReadOnly(pb.SetReadOnlyRequest(read_only=True), timeout=CALL_S)
-    assert "mode changed" in bookie.log_text()
+    assert "the mode has changed" in bookie.log_text()
     inherited = stub.SetLogLevel(pb.SetLogLevelRequest(logger="bookie.server.mode"), timeout=CALL_S).levels
     assert "bookie.server.mode" not in inherited
     for logger, level, says in (

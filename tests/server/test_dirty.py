@@ -134,7 +134,7 @@ def test_b17_a_power_cut_with_an_unsynced_journal(bookies: Bookies, remains: int
     reboot(bookie)
     bookie.settings["journalSyncData"] = "true"
     assert bookie.run() == 1
-    assert "journalSyncData=false, the machine has started anew" in bookie.log_text()
+    assert "journalSyncData=false and a restart of the machine since" in bookie.log_text()
     bookie.settings |= CHECKED
     bookie.start()
     if remains > 4096:
@@ -179,7 +179,7 @@ def test_b17_a_stop_in_order_on_a_full_disk_without_a_journal(tmp_path: Path, fa
     """Entries that could not be flushed are lost, so the marker stays and the next start knows."""
     with on_a_full_disk(tmp_path, faulty, **UNJOURNALED):
         assert (tmp_path / "l0/current/DIRTY").exists()
-        with pytest.raises(StartRefused, match="journalWriteData=false did not end in order"):
+        with pytest.raises(StartRefused, match="journalWriteData=false, did not end cleanly"):
             new_bookie(tmp_path).start(lambda: None)
 
 
@@ -202,12 +202,12 @@ def test_a_marker_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     first = marker(tmp_path)
     monkeypatch.setattr("bookie.server.disks.dirty.replace_file", full)
-    with pytest.raises(StartRefused, match="l0/current/DIRTY: no space left"):
+    with pytest.raises(StartRefused, match="l0/current/DIRTY: no space is left"):
         first.set()
     monkeypatch.undo()
     marker(tmp_path).set()
     monkeypatch.setattr("bookie.server.disks.dirty.replace_file", full)
     marker(tmp_path, boot="another").set()
     less = marker(tmp_path, write_data=False)
-    with pytest.raises(StartRefused, match="DIRTY: no space left"):
+    with pytest.raises(StartRefused, match="DIRTY: no space is left"):
         less.set()

@@ -101,7 +101,7 @@ def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.Log
         monitor.stop()
     assert levels == [DiskLevel.OK, DiskLevel.FULL, DiskLevel.BAD, DiskLevel.OK]
     words = [record.getMessage() for record in caplog.records if record.name == "bookie.server.disks.monitor"]
-    assert words == ["disk full", "directory unusable", "directory has room again"]
+    assert words == ["a disk is full", "a directory is unusable", "a directory has free space again"]
 
 
 def test_another_file_system_in_its_place() -> None:

@@ -62,9 +62,9 @@ def test_after_a_kill(bookies: Bookies) -> None:
     bookie.kill()
     assert dirty(bookie)
     bookie.start()
-    assert "the last run did not end in order" in bookie.log_text()
+    assert "the last run did not end cleanly" in bookie.log_text()
     bookie.restart()
-    assert bookie.log_text().count("the last run did not end in order") == 1
+    assert bookie.log_text().count("the last run did not end cleanly") == 1
 
 
 @pytest.mark.thorough
@@ -194,7 +194,7 @@ def test_a_failed_journal_write_ends_the_process(bookies: Bookies) -> None:
         resource.prlimit(bookie.pid, resource.RLIMIT_FSIZE, (limit, limit))
         assert add(connection, 1, 1, bytes(300_000)) is None
     assert bookie.wait() == 5
-    assert "fatal failure, nothing more is acknowledged" in bookie.log_text()
+    assert "a fatal failure occurred; nothing more is acknowledged" in bookie.log_text()
     assert dirty(bookie)
     bookie.start()
     assert bookie.stop() == 0
@@ -283,7 +283,7 @@ def test_json_log(bookies: Bookies) -> None:
         value for name, value in budget.items() if name.endswith("_mib") and name not in ("total_mib", "allowed_mib")
     ]
     assert budget["total_mib"] == sum(parts) <= budget["allowed_mib"]
-    assert lines[-1]["msg"] == "stopped"
+    assert lines[-1]["msg"] == "the bookie has stopped"
 
 
 def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> None:

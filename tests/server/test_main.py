@@ -37,7 +37,7 @@ def test_check(tmp_path: Path) -> None:
     conf.write_text(BASE)
     result = run("--conf", str(conf), "--check")
     assert result.exit_code == 0, result.output
-    assert "bk1:3181 is right" in result.output
+    assert "bk1:3181 is valid" in result.output
     assert list(tmp_path.iterdir()) == [conf]
 
 

@@ -38,5 +38,5 @@ def test_free_ports_pass_and_stay_free(taken: int) -> None:
 
 def test_foreign_addresses_are_refused() -> None:
     """An address that this machine does not have is refused."""
-    with pytest.raises(ConfigError, match="no address of this machine"):
+    with pytest.raises(ConfigError, match="not an address of this machine"):
         check_free("adminPort", "192.0.2.1", 9)

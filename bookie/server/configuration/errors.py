@@ -1,4 +1,6 @@
-"""Errors of the server's own start, and how any error is spelt on one line. The tree is `bookie.errors`."""
+"""Errors of the server's start, and the formatting of any error on one line. `bookie.errors` has the class
+hierarchy.
+"""
 
 from bookie.errors import ConfigurationError
 
@@ -6,7 +8,7 @@ __all__ = ["ConfigError", "one_line"]
 
 
 class ConfigError(ConfigurationError):
-    """One setting is wrong. The text names key, value, where it came from, reason and remedy."""
+    """A wrong setting. The text names the key, its value, where that was set, the reason and the remedy."""
 
     def __init__(self, key: str, value: str, reason: str, remedy: str, origin: str = "") -> None:
         self.key, self.value, self.reason, self.remedy, self.origin = key, value, reason, remedy, origin
@@ -15,5 +17,5 @@ class ConfigError(ConfigurationError):
 
 
 def one_line(error: BaseException) -> str:
-    """The error's text on a single line; the class name where it has none."""
+    """Return the error's text on a single line, or its class name if it has no text."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,9 +1,9 @@
-"""The syntax of a configuration file: Java properties, with `${env:NAME}` put in from the environment.
+"""The syntax of a configuration file: Java properties, with `${env:NAME}` replaced from the environment.
 
-Any thread; pure. The rules are those of java.util.Properties: `#` and `!` open a comment, a backslash at the end of a
-line continues it, the first `=`, `:` or blank that is not escaped ends the key, `\\t \\n \\r \\f` and `\\u` with four
-hexadecimal digits are escapes, and any other escaped character stands for itself. Differences: the file is UTF-8, and a
-key set twice is reported.
+Pure functions; any thread. The rules are those of java.util.Properties: `#` and `!` begin a comment, a backslash at
+the end of a line continues it, the first unescaped `=`, `:` or blank ends the key, `\\t \\n \\r \\f` and `\\u` with
+four hexadecimal digits are escapes, and any other escaped character stands for itself. Two things differ: the file
+is UTF-8, and a key that is set twice is reported.
 """
 
 import re
@@ -22,12 +22,12 @@ NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 class PropertiesError(ValueError):
-    """The text breaks the syntax; the message begins with the line number."""
+    """A syntax error; the message begins with the line number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One assignment: its value is unescaped but not interpolated; `line` counts from 1."""
+    """One assignment. The value is unescaped but not interpolated; `line` counts from 1."""
 
     key: str
     value: str
@@ -35,17 +35,19 @@ class Property:
 
 
 def parse(text: str) -> list[Property]:
-    """All assignments of `text` in order, repeated keys included. Raises PropertiesError."""
+    """Return all assignments of `text` in order, including repeated keys. Raises PropertiesError."""
     return [_assignment(line, number) for line, number in _logical_lines(text)]
 
 
 def interpolate(value: str, environment: Mapping[str, str]) -> str:
-    """`value` with each `${env:NAME}` replaced. Raises PropertiesError for an unset name or another `${...}`."""
+    """Return `value` with each `${env:NAME}` replaced. Raises PropertiesError for an unset name or any other
+    `${...}`.
+    """
 
     def resolve(match: re.Match[str]) -> str:
         kind, _, name = match[1].partition(":")
         if kind != "env" or not name:
-            raise PropertiesError(f"{match[0]} is not known here; only ${{env:NAME}} is replaced")
+            raise PropertiesError(f"{match[0]} is not supported; only ${{env:NAME}} is replaced")
         if name not in environment:
             raise PropertiesError(f"{match[0]}: the environment variable {name} is not set")
         return environment[name]
@@ -54,7 +56,7 @@ def interpolate(value: str, environment: Mapping[str, str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Lines without comments and blank lines, continued ones joined, each with the number of its first line."""
+    """Yield lines without comments and blank lines, continued ones joined, each with the number of its first line."""
     pending: str | None = None
     first = 0
     for number, natural in enumerate(LINE_END.split(text), 1):
@@ -92,7 +94,7 @@ def _unescape(text: str, number: int) -> str:
         return chr(int(code[1:], 16))
 
     units = ESCAPE.sub(replace, text)
-    try:  # \\u names UTF-16 units: two of them may be one character
+    try:  # \\u names UTF-16 units, and two of them may form one character
         return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     except UnicodeDecodeError:
         raise PropertiesError(f"line {number}: half of a surrogate pair in {text!r}") from None

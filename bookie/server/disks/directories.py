@@ -1,7 +1,7 @@
-"""The bookie's directories as a whole: made, checked, locked against a second process.
+"""All directories of a bookie: created, checked, and locked against a second process.
 
 Main thread, at start and stop. The lock is a `flock` on the directory itself, so that taking it changes nothing on
-disk and the death of the process ends it.
+disk and the end of the process releases it.
 """
 
 import errno
@@ -18,13 +18,13 @@ from bookie.errors import StartRefused
 __all__ = ["Directories"]
 
 HOLDS = ("current", "data.mdb")
-"""What a bookie, or the metadata store, makes in a directory of its own."""
+"""Files that a bookie, or the metadata store, creates in its directories."""
 
 log = logging.getLogger(__name__)
 
 
 class Directories:
-    """Locks on all directories of one bookie. `acquire` may create directories, `abandon` takes that back."""
+    """Locks on all directories of one bookie. `acquire` may create directories, and `abandon` removes these."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = tuple(dict.fromkeys(paths))
@@ -32,7 +32,7 @@ class Directories:
         self._locks: dict[tuple[int, int], int] = {}
 
     def acquire(self) -> None:
-        """Make what is missing and lock all. Raises StartRefused, after undoing what was done."""
+        """Create missing directories and lock all. Raises StartRefused, after undoing what was done."""
         try:
             for path in self._paths:
                 self._make(path)
@@ -43,13 +43,13 @@ class Directories:
             raise
 
     def empty_if_made(self, path: Path) -> None:
-        """Remove the files of a directory that `acquire` made, unless `keep` was called since."""
+        """Remove the files in a directory that `acquire` created, unless `keep` was called since."""
         if path in self._created:
             for file in path.iterdir():
                 file.unlink()
 
     def abandon(self) -> None:
-        """Unlock, and remove the directories that `acquire` made, as far as they are still empty. Idempotent."""
+        """Unlock, and remove the directories that `acquire` created if they are still empty. Idempotent."""
         for path in reversed(self._created):
             try:
                 path.rmdir()
@@ -61,7 +61,7 @@ class Directories:
             os.close(self._locks.popitem()[1])
 
     def keep(self) -> None:
-        """What was made is in use now: `abandon` only unlocks."""
+        """Keep the created directories, which are in use now: `abandon` then only unlocks."""
         self._created.clear()
 
     def _make(self, path: Path) -> None:
@@ -87,22 +87,25 @@ class Directories:
             return
         self._locks[status.st_dev, status.st_ino] = fd
         if not os.access(path, os.W_OK | os.X_OK) or os.fstatvfs(fd).f_flag & os.ST_RDONLY:
-            raise StartRefused(f"{path}: not writable; correct owner, mode or mount of the directory")
+            raise StartRefused(f"{path}: it is not writable; correct the owner, mode or mount of the directory")
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StartRefused(f"{path}: another bookie process uses this directory; stop it, or use another") from None
+            raise StartRefused(
+                f"{path}: another bookie process uses this directory; stop that process, or use another directory"
+            ) from None
 
 
 def _tell_open(path: Path) -> None:
-    """One line where everybody on this machine may look into what is there: an earlier version made it, or Java.
+    """Log one line if everyone on this machine can access the files, because an earlier version or Java created
+    them.
 
-    It is left as it is, for the operator may mean it so.
+    Their permissions are not changed, because the operator may want them.
     """
     found = [path / name for name in HOLDS if (path / name).exists() and _mode(path / name) & stat.S_IRWXO]
     if found and all(_mode(step) & stat.S_IXOTH for step in (path.resolve(), *path.resolve().parents)):
         facts = {"directory": path, "mode": f"{_mode(found[0]):o}", "remedy": f"chmod -R go= {path}"}
-        log.warning("others on this machine may use what is in a directory of the bookie", extra=facts)
+        log.warning("other users of this machine can access a directory of the bookie", extra=facts)
 
 
 def _mode(path: Path) -> int:

@@ -1,8 +1,8 @@
-"""The markers `current/DIRTY`: in each ledger directory while a bookie runs, and after an end that was not in order.
+"""The markers `current/DIRTY` in each ledger directory, while a bookie runs and after an unclean end.
 
-A marker says what its run relied on, for the next one may be configured otherwise: whether entries were journaled,
-whether the journal was synced before an add was acknowledged, and in which boot of the machine. The page cache outlives
-the process and not the machine, so that within one boot an unsynced journal has lost nothing. Main thread.
+A marker records what its run relied on, because the next one may be configured differently: whether entries were
+journaled, whether the journal was synced before an add was acknowledged, and the boot of the machine. The page cache
+outlives the process but not the machine, so within one boot an unsynced journal has lost nothing. Main thread.
 """
 
 import errno
@@ -24,7 +24,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def boot_id() -> str:
-    """Of this boot of the machine; empty where the system has none to tell."""
+    """Return the id of this boot of the machine; empty if the system has none."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:
@@ -33,23 +33,25 @@ def boot_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run relied on."""
+    """What a run relies on."""
 
     write_data: bool
     sync_data: bool
     boot: str
 
     def to_text(self) -> str:
-        """As a marker holds it."""
+        """Return the text of a marker."""
         write, sync = str(self.write_data).lower(), str(self.sync_data).lower()
         return f"bootId={self.boot}\njournalWriteData={write}\njournalSyncData={sync}\n"
 
     def lost(self, now: str) -> str:
-        """Why entries that were acknowledged may be gone in the boot `now`, as settings of this run; or nothing."""
+        """Return why acknowledged entries may be lost in the boot `now`, in terms of this run's settings; empty if
+        they are not.
+        """
         if not self.write_data:
             return "journalWriteData=false"
         if not self.sync_data and not (self.boot and self.boot == now):
-            return "journalSyncData=false, the machine has started anew since,"
+            return "journalSyncData=false and a restart of the machine since"
         return ""
 
 
@@ -61,41 +63,45 @@ class DirtyMarker:
         self._now = now
 
     def is_set(self) -> bool:
-        """Whether the last run did not end as asked, in any directory."""
+        """Return whether the last run ended uncleanly, according to any directory."""
         return any(file.exists() for file in self._files)
 
     def files(self) -> str:
-        """The markers by path, for messages."""
+        """Return the paths of the markers, for messages."""
         return ", ".join(map(str, self._files))
 
     def lost(self) -> str:
-        """Why entries that the last run acknowledged may be gone; empty: they are not. One marker is enough."""
+        """Return why acknowledged entries of the last run may be lost; empty if they are not. One marker is enough."""
         found = (run.lost(self._now.boot) for file in self._files if (run := self._read(file)) is not None)
         return next(filter(None, found), "")
 
     def same_boot(self) -> bool:
-        """Whether the machine has run since the last run wrote, which is known after an unclean end alone."""
+        """Return whether the machine has not been restarted since the last run wrote. This is known only after an
+        unclean end.
+        """
         runs = [run for file in self._files if (run := self._read(file)) is not None]
         return bool(runs) and bool(self._now.boot) and all(run.boot == self._now.boot for run in runs)
 
     def set(self) -> None:
-        """Durably. On a full disk the marker of a run that relied on the same may stay: it claims no less."""
+        """Write the markers durably. On a full disk the marker of a run that relied on the same, or less, may stay."""
         for file in self._files:
             self._write(file, self._now)
 
     def settle(self) -> None:
-        """The journal, synced, has what the entry logs lack: whatever becomes of the machine, nothing is lost."""
+        """Record that the synced journal has what the entry logs lack, so that even a power failure loses nothing."""
         for file in self._files:
             self._write(file, Run(write_data=True, sync_data=True, boot=self._now.boot))
 
     def clear(self) -> None:
-        """All is in the entry logs."""
+        """Remove the markers, because the entry logs have everything."""
         for file in self._files:
             file.unlink(missing_ok=True)
             sync_directory(file.parent)
 
     def _read(self, file: Path) -> Run | None:
-        """What a marker says; one of Apache BookKeeper's, or an older one of ours, is empty: it ran as we do."""
+        """Read a marker. One of Apache BookKeeper, or of an older version, is empty, and counts as a run with the
+        present settings.
+        """
         try:
             rows = file.read_text(errors="replace").splitlines()
         except FileNotFoundError:
@@ -115,8 +121,8 @@ class DirtyMarker:
                 raise
             before = self._read(file)
             if before is None or (before.write_data and not run.write_data) or (before.sync_data and not run.sync_data):
-                raise StartRefused(f"{file}: no space left on the disk for this marker; free some") from None
-            log.warning("the disk is full, the marker of an earlier run stays", extra={"file": file})
+                raise StartRefused(f"{file}: no space is left on the disk for this marker; free some space") from None
+            log.warning("the disk is full, so the marker of an earlier run stays", extra={"file": file})
 
 
 def _flag(said: dict[str, str], name: str, *, default: bool) -> bool:

@@ -1,7 +1,7 @@
-"""Watches the bookie's directories, and tells whoever follows when what they can take has changed.
+"""Monitors the bookie's directories, and notifies followers when what they can take has changed.
 
-One thread, `disks`; `check` runs in the caller's, too, one at a time. What the system answers is data here: a directory
-that cannot be asked is a state, never the end of the thread.
+It has one thread, `disks`; `check` also runs in the caller's thread, one at a time. Errors of the system are data
+here: a directory that cannot be queried is a state, and never ends the thread.
 """
 
 import logging
@@ -19,15 +19,15 @@ __all__ = ["DiskMonitor"]
 log = logging.getLogger(__name__)
 
 WORDS = {
-    DiskLevel.OK: (logging.INFO, "directory has room again"),
-    DiskLevel.WARN: (logging.WARNING, "disk fills up"),
-    DiskLevel.FULL: (logging.ERROR, "disk full"),
-    DiskLevel.BAD: (logging.ERROR, "directory unusable"),
+    DiskLevel.OK: (logging.INFO, "a directory has free space again"),
+    DiskLevel.WARN: (logging.WARNING, "a disk is nearly full"),
+    DiskLevel.FULL: (logging.ERROR, "a disk is full"),
+    DiskLevel.BAD: (logging.ERROR, "a directory is unusable"),
 }
 
 
 class DiskMonitor:
-    """`state` is the last judgement. `refused` names directories where a write found no space, and none has since."""
+    """`state` is the latest assessment. `refused` returns directories whose last write found no space."""
 
     def __init__(
         self,
@@ -46,35 +46,39 @@ class DiskMonitor:
         self._levels: dict[Path, DiskLevel] = {}
         self._followers: list[Callable[[DiskState], None]] = []
         self._afterwards: list[Callable[[], None]] = []
-        self._lock = threading.Lock()  # guards all of this, and orders what followers are told
+        self._lock = threading.Lock()  # guards all of this, and orders the calls of followers
         self._checks = Repeating("disks", settings.check_interval_ms / 1000, self.check)
         self.state = DiskState()
 
     def follow(self, tell: Callable[[DiskState], None]) -> None:
-        """Tell the present state, and every change of a level or a verdict from now on. `tell` may not call back."""
+        """Call `tell` with the present state, and after every change of a level or verdict. `tell` may not call
+        back.
+        """
         with self._lock:
             self._followers.append(tell)
             tell(self.state)
 
     def after_each_check(self, call: Callable[[], None]) -> None:
-        """Call it at the end of every check, whatever that found. Call before `start`; `call` may not call back."""
+        """Call `call` at the end of every check, whatever its result. Use it before `start`; `call` may not call
+        back.
+        """
         self._afterwards.append(call)
 
     def start_full(self) -> None:
-        """Let the first check judge as if all directories had been full before. Call before `start`."""
+        """Let the first check assume that all directories were full before. Call it before `start`."""
         self._were_full = {one.path for one in self._directories}
 
     def start(self) -> None:
-        """Check once in the caller's thread, then at each interval in an own one."""
+        """Check once in the caller's thread, then at each interval in the monitor's own thread."""
         self.check()
         self._checks.start()
 
     def stop(self) -> None:
-        """End the thread; idempotent."""
+        """Stop the thread. Idempotent."""
         self._checks.stop()
 
     def check(self) -> DiskState:
-        """Measure and judge once, and tell of a change."""
+        """Measure and assess once, and notify followers of a change."""
         with self._lock:
             found = {one: self._find(one.path) for one in self._directories}
             state = judge(found, self._settings, were_full=self._were_full, refused=self._refused())
@@ -85,13 +89,13 @@ class DiskMonitor:
             if changed:
                 for tell in self._followers:
                     tell(state)
-            self.state = state  # only now: what raised in one of them is told again by the next check
+            self.state = state  # only now, so that the next check notifies followers again if one raised
             for call in self._afterwards:
                 call()
             return state
 
     def stats(self) -> dict[str, float]:
-        """Per directory its use in percent, bytes left, and level (0 ok, 1 warn, 2 full, 3 bad)."""
+        """Return for each directory its usage in percent, free bytes, and level (0 ok, 1 warn, 2 full, 3 bad)."""
         found: dict[str, float] = {}
         for one in self.state.directories:
             name = f"{one.kind}_dir_{str(one.path).replace('/', '_')}"
@@ -105,13 +109,13 @@ class DiskMonitor:
         try:
             usage = self._measure(path)
         except OSError as error:
-            return f"it cannot be asked for its space ({error.strerror})"
+            return f"its free space cannot be queried ({error.strerror})"
         if self._devices.setdefault(path, usage.device) != usage.device:
-            return "another file system lies there than at the start: it was unmounted, or something mounted over it"
+            return "another file system is mounted there than at the start: it was unmounted, or mounted over"
         return usage
 
     def _say(self, one: State) -> None:
-        """One line when the level changes, none while it stays."""
+        """Log one line when the level changes."""
         if self._levels.get(one.path, DiskLevel.OK) == one.level:
             return
         self._levels[one.path] = one.level
@@ -122,5 +126,5 @@ class DiskMonitor:
         if one.problem:
             facts["problem"] = one.problem
         if one.level == DiskLevel.BAD:
-            facts["remedy"] = "see to the disk and its mount; the bookie is read-only until then"
+            facts["remedy"] = "check the disk and its mount; the bookie is read-only until then"
         log.log(level, words, extra=facts)

@@ -1,8 +1,10 @@
-"""What directories of a bookie can take: measured, judged, and told as plain values. Pure functions but for `measure`.
+"""What the directories of a bookie can take: measured, assessed, and returned as plain values. Pure functions except
+`measure`.
 
-The rules are Apache BookKeeper's: a directory is full above one mark, and comes back below it while another of its kind
-has room; when none has, the use of all of them, each file system counted once, must fall below the low mark first.
-Beyond them, a directory that cannot be asked, or that the system has made read-only, is `BAD` until it can be again.
+The rules are Apache BookKeeper's: a directory is full above one mark, and usable again below it while another of its
+kind has space; if none has, the usage of all of them, with each file system counted once, must first fall below the
+low mark. In addition, a directory that cannot be queried, or that the system has made read-only, is `BAD` until that
+changes.
 """
 
 import os
@@ -27,28 +29,30 @@ __all__ = [
 ]
 
 LEDGER, INDEX, JOURNAL = "ledger", "index", "journal"
-"""Kinds of directories. A journal is full when a write says so, whatever its usage: its files lie there already."""
+"""The kinds of directories. A journal is full when a write fails, whatever its usage, because its files are
+preallocated.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the system tells of the file system below a directory. Sizes in bytes."""
+    """The system's data about the file system of a directory. Sizes in bytes."""
 
     device: int
     total: int
     usable: int
-    """What an ordinary user may still write."""
+    """The bytes that an ordinary user may still write."""
     read_only: bool = False
 
     @property
     def used(self) -> float:
-        """The fraction that an ordinary user cannot write any more, 0 to 1."""
+        """The fraction that an ordinary user can no longer write, 0 to 1."""
         return 1 - self.usable / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A directory to be watched."""
+    """A directory to be monitored."""
 
     kind: str
     path: Path
@@ -56,7 +60,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One directory. `usage` is None where it cannot be told, and `problem` says why."""
+    """The state of one directory. `usage` is None if it cannot be queried; `problem` then says why."""
 
     kind: str
     path: Path
@@ -65,38 +69,38 @@ class State:
     problem: str = ""
 
     def room_for(self, size: int) -> bool:
-        """Whether that many bytes may still be written, full or not."""
+        """Return whether `size` bytes may still be written, even if the directory counts as full."""
         return self.level != DiskLevel.BAD and self.usage is not None and self.usage.usable >= size
 
 
 @dataclass(frozen=True, slots=True)
 class DiskState:
-    """All directories at one time, and what follows from it."""
+    """The state of all directories at one time, and the consequences."""
 
     directories: tuple[State, ...] = ()
     read_only: bool = False
     high_priority: bool = True
-    """A read-only bookie has room for adds of a recovery."""
+    """Whether a read-only bookie has room for recovery adds."""
 
     @property
     def level(self) -> DiskLevel:
-        """The worst of ledger and index directories."""
+        """The worst level of ledger and index directories."""
         return max((one.level for one in self.directories if one.kind != JOURNAL), default=DiskLevel.OK)
 
     def of(self, path: Path) -> State:
-        """The state of one directory; KeyError when it is not watched."""
+        """Return the state of one directory. Raises KeyError if it is not monitored."""
         for one in self.directories:
             if one.path == path:
                 return one
         raise KeyError(path)
 
     def verdict(self) -> tuple[object, ...]:
-        """What followers are told of: everything but the figures."""
+        """Return what followers are notified of: everything but the figures."""
         return self.read_only, self.high_priority, *((one.path, one.level) for one in self.directories)
 
 
 def measure(path: Path) -> Usage:
-    """Ask the system. OSError when the directory is not there, or its disk does not answer."""
+    """Query the system. Raises OSError if the directory is missing, or its disk does not respond."""
     status = os.statvfs(path)
     return Usage(
         device=path.stat().st_dev,
@@ -107,7 +111,7 @@ def measure(path: Path) -> Usage:
 
 
 def total_usage(usages: Iterable[Usage]) -> float:
-    """The used fraction of all file systems together, each counted once."""
+    """Return the used fraction of all file systems together, each counted once."""
     systems = {one.device: one for one in usages}.values()
     total = sum(one.total for one in systems)
     return 1 - sum(one.usable for one in systems) / total if total else 0.0
@@ -120,9 +124,10 @@ def judge(
     were_full: Collection[Path] = (),
     refused: Collection[Path] = (),
 ) -> DiskState:
-    """The state that follows from what was found: a usage, or what is wrong with the directory.
+    """Return the state that follows from `found`: for each directory its usage, or what is wrong with it.
 
-    `were_full`: by the last judgement. `refused`: where a write found no space, whatever the usage (a quota, inodes).
+    `were_full` has the directories that were full in the last state; `refused` those where a write found no space,
+    whatever the usage (for example because of a quota or inodes).
     """
     states: list[State] = []
     for kind in (LEDGER, INDEX, JOURNAL):
@@ -142,7 +147,7 @@ def _any_bad(states: Iterable[State]) -> bool:
 
 
 def _recovery_fits(states: Sequence[State], settings: DiskSettings, refused: Collection[Path]) -> bool:
-    """Each ledger is bound to a directory, so all of them must have the room."""
+    """Return whether all directories have room for recovery adds, because each ledger is in a fixed directory."""
     least = {LEDGER: settings.recovery_room_bytes, INDEX: settings.index_room_bytes, JOURNAL: 0}
     return not refused and all(one.room_for(least[one.kind]) for one in states)
 
@@ -153,7 +158,7 @@ def _states(
     were_full: Collection[Path],
     refused: Collection[Path],
 ) -> list[State]:
-    """Those of one kind."""
+    """Return the states of the directories of one kind."""
     usages = [usage for usage in found.values() if isinstance(usage, Usage)]
     none_left = all(one.path in were_full for one in found)
     held = none_left and bool(usages) and total_usage(usages) >= settings.usage_low
@@ -164,7 +169,7 @@ def _state(one: Directory, usage: Usage | str, settings: DiskSettings, *, held: 
     if isinstance(usage, str):
         return State(one.kind, one.path, DiskLevel.BAD, None, usage)
     if usage.read_only:
-        return State(one.kind, one.path, DiskLevel.BAD, usage, "its file system is read-only now")
+        return State(one.kind, one.path, DiskLevel.BAD, usage, "its file system has become read-only")
     if refused:
         return State(one.kind, one.path, DiskLevel.FULL, usage, "a write found no space")
     level = DiskLevel.WARN if usage.used > settings.usage_warn else DiskLevel.OK

@@ -1,6 +1,8 @@
-"""`BOOKIE_STATUS`: whether a bookie was read-only, and by whose wish, kept over a restart. Start, and any thread.
+"""The file `BOOKIE_STATUS`, which keeps over a restart whether a bookie was read-only, and whether an operator
+wanted that. At start, and any thread.
 
-One line in each ledger directory, as Apache BookKeeper writes it: `1,READ_ONLY,<ms since 1970>,<set by hand>`.
+It has one line in each ledger directory, as Apache BookKeeper writes it: `1,READ_ONLY,<ms since 1970>,<set by
+hand>`.
 """
 
 import logging
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Status:
-    """What a file tells. Of several the newest counts."""
+    """The contents of a status file. Of several the newest counts."""
 
     updated_ms: int
     read_only: bool
@@ -35,7 +37,9 @@ class Status:
 
 
 def read(directories: Iterable[Path]) -> Status | None:
-    """The newest status in these (`current`) directories; None when no file can be made out, each said in one line."""
+    """Return the newest status in these (`current`) directories; None if no file can be read, which is logged for
+    each.
+    """
     found = [status for path in directories if (status := _read_one(path / NAME)) is not None]
     return max(found, default=None)
 
@@ -46,32 +50,33 @@ def _read_one(file: Path) -> Status | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        log.warning("the status file cannot be read and is passed over", extra={"file": file, "error": error})
+        log.warning("the status file cannot be read and is ignored", extra={"file": file, "error": error})
         return None
     parts = [part.strip() for part in text.partition("\n")[0].split(",")]
     known = len(parts) in (3, 4) and parts[0] == LAYOUT and parts[1] in MODES
     if not (known and parts[2].isascii() and parts[2].isdigit() and len(parts[2]) <= 18):
-        log.warning("the status file is passed over: not layout 1", extra={"file": file, "text": text[:60]})
+        log.warning("the status file is ignored: it does not have layout 1", extra={"file": file, "text": text[:60]})
         return None
     read_only = MODES[parts[1]]
-    manual = read_only and (len(parts) == 3 or parts[3] == "true")  # older files do not say: by hand
+    manual = read_only and (len(parts) == 3 or parts[3] == "true")  # older files lack the field; it was set by hand
     return Status(int(parts[2]), read_only, manual)
 
 
 class StatusFiles:
-    """Writes the mode into every directory, as well as it goes: a full or failing disk is what it may be about.
+    """Writes the mode to every directory, as far as possible, because a full or failing disk may be the reason for
+    it.
 
-    Where it did not go it is tried again.
+    Failed writes are retried by `again`.
     """
 
     def __init__(self, directories: Iterable[Path]) -> None:
         self._directories = tuple(directories)
-        self._lock = threading.Lock()  # guards what follows; nothing is called with it but the writes
+        self._lock = threading.Lock()  # guards what follows; only the writes happen while it is held
         self._last: Status | None = None
         self._missing: list[Path] = []
 
     def keep(self, reasons: frozenset[str]) -> None:
-        """The bookie is read-only for these reasons; none: writable."""
+        """Record the reasons for which the bookie is read-only; none means writable."""
         read_only, manual = bool(reasons), "operator" in reasons
         with self._lock:
             if self._last is not None and (self._last.read_only, self._last.manual) == (read_only, manual):
@@ -80,7 +85,7 @@ class StatusFiles:
             self._missing = [one for one in self._directories if not self._write(one, self._last, said=False)]
 
     def again(self) -> None:
-        """Try the directories that lack the present mode."""
+        """Retry the directories that lack the present mode."""
         with self._lock:
             if self._last is None:
                 return
@@ -89,14 +94,14 @@ class StatusFiles:
 
     @staticmethod
     def _write(directory: Path, status: Status, *, said: bool) -> bool:
-        """Whether it went; `said`: the log has told that it did not."""
+        """Write one file and return whether that succeeded. `said` means that a failure has been logged already."""
         try:
             replace_file(directory / NAME, status.line().encode())
         except OSError as error:
             if not said:
                 facts = {"directory": directory, "error": error}
-                log.warning("the status file cannot be written; it is tried again with each check", extra=facts)
+                log.warning("the status file cannot be written; each check of the disks tries again", extra=facts)
             return False
         if said:
-            log.info("the status file is written after all", extra={"directory": directory})
+            log.info("the status file was written at last", extra={"directory": directory})
         return True

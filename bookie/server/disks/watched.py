@@ -1,4 +1,4 @@
-"""Which directories of a bookie are watched, and what its last run says of them. At start, main thread."""
+"""Which directories of a bookie are monitored, and the status that its last run left in them. At start, main thread."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ __all__ = ["make_monitor", "restore_status"]
 
 
 def make_monitor(settings: Settings, storage: LedgerStorage) -> DiskMonitor:
-    """Ledger directories, index directories of their own, and journals not on them: each path once."""
+    """Monitor ledger directories, separate index directories, and separate journals, each path once."""
     kinds: dict[Path, str] = {}
     for kind, paths in (
         (LEDGER, settings.storage.ledger_directories),
@@ -30,8 +30,8 @@ def make_monitor(settings: Settings, storage: LedgerStorage) -> DiskMonitor:
 
 
 def restore_status(mode: Mode, disks: DiskMonitor, ledger_directories: Sequence[Path]) -> None:
-    """The operator's wish of the last run holds; a disk that was full then must fall below the low mark. From here on
-    every change is written down.
+    """Restore the operator's mode of the last run; a disk that was full then must fall below the low mark. From now
+    on every change is written to the status files.
     """
     directories = [current(path) for path in ledger_directories]
     last = read(directories)

@@ -1,6 +1,6 @@
-"""The access log beside the data port: its thread, and what a failed write comes to.
+"""The access log of the data port: its thread, and the handling of failed writes.
 
-The lines come from the I/O loops and are written by module `server.access_log`, without Python.
+The I/O loops produce the lines, and module `server.access_log` writes them without Python.
 """
 
 import errno
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """`start`, then `stop` (idempotent) when the loops have ended."""
+    """The access log. Call `start`, then `stop` (idempotent) after the loops have ended."""
 
     def __init__(self, settings: NetworkSettings) -> None:
         self.path = settings.access_log
@@ -27,16 +27,18 @@ class AccessLog:
                                       file_bytes_max=settings.access_log_file_bytes_max,
                                       files_max=settings.access_log_files_max)  # fmt: skip
         except ValueError as error:
-            raise StartRefused(f"accessLogSampleRate={settings.access_log_share} is no share; {error}") from error
+            raise StartRefused(
+                f"accessLogSampleRate={settings.access_log_share} is not a valid share: {error}"
+            ) from error
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is left and end."""
+        """Write the rest and stop."""
         self._ended.set()
         self.buffer.stop()
         if self._thread.is_alive():
@@ -46,6 +48,6 @@ class AccessLog:
     def _run(self) -> None:
         while failed := self.buffer.run():
             reason = errno.errorcode.get(failed, str(failed))
-            log.warning("cannot write the access log", extra={"path": self.path, "error": reason})
+            log.warning("the access log cannot be written", extra={"path": self.path, "error": reason})
             if self._ended.wait(RETRY_S):
                 return

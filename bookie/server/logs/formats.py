@@ -1,8 +1,8 @@
-"""Log lines as `key=value` pairs or as JSON, on standard error, through the standard library alone.
+"""Log lines as `key=value` pairs or as JSON, on standard error, with the standard library alone.
 
-Any thread. A message is a constant text; facts travel beside it: `log.info("journal replayed", extra={"records": 7})`.
-Line breaks and control characters in values are escaped, so that nobody can forge a line; facts whose names speak of
-secrets are not written.
+Any thread. A message is a constant text; fields accompany it: `log.info("journal replayed", extra={"records": 7})`.
+Line breaks and control characters in values are escaped, so that nobody can forge a line; fields whose names suggest
+a secret are masked.
 """
 
 import json
@@ -21,7 +21,7 @@ PLAIN = re.compile(r"[!#-<>-~]+")
 
 
 def configure(form: str, level: str) -> None:
-    """Send all logging to standard error. `form` is `keyvalue` or `json`, `level` a name of the logging module."""
+    """Send all logging to standard error. `form` is `keyvalue` or `json`; `level` is a name of the logging module."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else KeyValueFormatter())
     root = logging.getLogger()
@@ -33,7 +33,7 @@ def configure(form: str, level: str) -> None:
 
 
 def redact(name: str, value: object) -> object:
-    """`value`, or stars where `name` speaks of a secret; user and password are cut out of URIs."""
+    """Return `value`, or stars if `name` suggests a secret; user and password are removed from URIs."""
     if SECRET.search(name):
         return "***"
     return USERINFO.sub("***@", value) if isinstance(value, str) else value
@@ -63,7 +63,7 @@ class KeyValueFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, with the same facts."""
+    """One JSON object per line, with the same fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(_facts(record), default=str)

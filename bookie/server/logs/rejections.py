@@ -1,6 +1,7 @@
-"""What peers did wrong, in the log: at most one line a second for each address, however much comes.
+"""The log of peers that did something wrong: at most one line per second for each address, however many events there
+are.
 
-A thread of its own asks once a second; whoever meets such a peer only counts. `start`, then `stop` (idempotent).
+A thread collects the counts once a second; the I/O loops only count. Call `start`, then `stop` (idempotent).
 """
 
 import ipaddress
@@ -14,16 +15,16 @@ __all__ = ["Rejection", "RejectionLog", "report", "SEVERAL", "spoken"]
 PAUSE_S = 1.0
 
 SEVERAL = "several"
-"""In place of an address: more than one, or one that is not known."""
+"""Used in place of an address for several addresses, or an unknown one."""
 
 Rejection = tuple[str, str, int]
-"""The address, what for, how often."""
+"""The address, the reason, and how often."""
 
 log = logging.getLogger(__name__)
 
 
 def report(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
-    """One row for each address: how often in all, and what for, the most frequent first."""
+    """Return one row per address: the total number, and the reasons, the most frequent first."""
     by_address: dict[str, list[tuple[int, str]]] = {}
     for address, reason, times in rejections:
         by_address.setdefault(address, []).append((times, reason))
@@ -38,7 +39,7 @@ def report(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
 
 
 def spoken(ip: bytes) -> str:
-    """16 bytes of an address as people write it; all zero: several."""
+    """Format the 16 bytes of an address for people; all zeros mean several."""
     if not any(ip):
         return SEVERAL
     address = ipaddress.IPv6Address(ip)
@@ -46,7 +47,7 @@ def spoken(ip: bytes) -> str:
 
 
 class RejectionLog:
-    """Drains with `drain` until `stop`, which drains once more; `also` is called each time, too."""
+    """Calls `drain` every second until `stop`, which calls it once more; `also` is called each time, too."""
 
     def __init__(self, drain: Callable[[], Iterable[Rejection]], also: Callable[[], object] = lambda: None) -> None:
         self._drain = drain
@@ -54,11 +55,11 @@ class RejectionLog:
         self._looks = Repeating("rejections", PAUSE_S, self._look)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._looks.start()
 
     def stop(self) -> None:
-        """End, and log what is left."""
+        """Stop the thread, and log the rest."""
         self._looks.stop()
         self._look()
 

@@ -1,4 +1,6 @@
-"""Log lines that peers can bring about as often as they like: one a second of each kind, and how many were left out."""
+"""A limit on log lines that peers can cause as often as they like: one per second of each kind, with the number left
+out.
+"""
 
 import logging
 import threading
@@ -11,16 +13,16 @@ PAUSE_S = 1.0
 
 
 class LogThrottle(logging.Filter):
-    """A filter for a logger. Records of the same text, before arguments are filled in, are of one kind. Any thread."""
+    """A filter for a logger. Records with the same text, before arguments are inserted, are of one kind. Any thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
         self._lock = threading.Lock()
-        self._kinds: dict[str, tuple[float, int]] = {}  # when the next one may be logged, and how many were left out
+        self._kinds: dict[str, tuple[float, int]] = {}  # when the next may be logged, and how many were left out
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to log it; then it has `left_out`, unless that is none."""
+        """Return whether to log the record; if others were left out before it, it gets their number as `left_out`."""
         now = self._clock()
         with self._lock:
             due, left_out = self._kinds.get(record.msg, (now, 0))

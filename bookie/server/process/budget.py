@@ -1,7 +1,7 @@
-"""The sum of everything that may grow, compared at start with what the machine and the control group allow.
+"""The sum of all memory budgets, compared at start with what the machine and the control group allow.
 
-Main thread, at start; reads /proc and /sys. Index maps are address space and file pages, not memory that we hold, so
-they are not counted; what the storage keeps of an index in memory of its own is.
+Main thread, at start; reads /proc and /sys. Index maps are address space and pages of files, not memory of the
+process, so they are not counted; the storage's own memory for an index is.
 """
 
 import os
@@ -18,17 +18,17 @@ __all__ = ["allowed_bytes", "check", "parts"]
 
 UNLIMITED = 1 << 60
 PROCESS_BYTES = 128 * MIB
-"""What a process has that does nothing yet, 75 MiB: interpreter, libraries, stacks; and what free pieces of memory lie
-between those in use. Held by tests, which compare the sum with the resident memory of bookies under pressure.
+"""The memory of an idle process, 75 MiB for interpreter, libraries and stacks, and of fragmentation. Tests verify it
+by comparing the sum with the resident memory of bookies under pressure.
 """
 TLS_BYTES = 32 << 10
-"""What OpenSSL holds for a connection, its handshake included."""
+"""The memory of OpenSSL for one connection, including its handshake."""
 
 
 def parts(
     storage: Mapping[str, int], network: NetworkSettings, http: HttpSettings | None = None, *, tls: bool = False
 ) -> dict[str, int]:
-    """Every budget by name, in bytes, whole MiB of them; `storage` are those of the ledger storage."""
+    """Return every budget by name, in bytes, rounded up to whole MiB; `storage` has those of the ledger storage."""
     encrypted = {"tls": network.connections_max * TLS_BYTES} if tls else {}
     found = {
         "process": PROCESS_BYTES,
@@ -45,19 +45,19 @@ def parts(
 
 
 def check(budgets: Mapping[str, int], limit: int) -> int:
-    """The sum of `budgets`. Raises StartRefused when it exceeds `limit`; both in bytes."""
+    """Return the sum of `budgets`. Raises StartRefused if it exceeds `limit`; both are in bytes."""
     total = sum(budgets.values())
     if total > limit:
         listed = ", ".join(f"{name} {size // MIB}" for name, size in budgets.items())
         raise StartRefused(
-            f"memory budgets add up to {total // MIB} MiB ({listed}) but {limit // MIB} MiB are allowed;"
+            f"the memory budgets add up to {total // MIB} MiB ({listed}), but only {limit // MIB} MiB are allowed;"
             " lower the caches or the network budgets, or raise memoryLimitMb"
         )
     return total
 
 
 def allowed_bytes(root: Path = Path("/")) -> int:
-    """Physical memory, or the tightest limit of the control groups above this process. `root` is for tests."""
+    """Return the physical memory, or the tightest limit of the control groups of this process. `root` is for tests."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([physical, *_cgroup_limits(root)])
 
@@ -76,7 +76,9 @@ def _cgroup_limits(root: Path) -> Iterator[int]:
 
 
 def _limits_up(mount: Path, group: str, name: str) -> Iterator[int]:
-    """The limits of `group` and all groups above it; inside a container only the mount's own may be visible."""
+    """Yield the limits of `group` and all groups above it. Inside a container only the mount's own limit may be
+    visible.
+    """
     leaf = mount / group.strip("/")
     for directory in (leaf, *leaf.parents):
         if not directory.is_relative_to(mount):

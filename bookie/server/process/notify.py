@@ -1,4 +1,4 @@
-"""Words to systemd (`Type=notify`): that the bookie serves, that it stops, that it is alive. Any thread."""
+"""Notifications for systemd (`Type=notify`): that the bookie serves, stops, or is alive. Any thread."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ __all__ = ["notify", "watchdog_s"]
 
 
 def notify(*facts: str) -> None:
-    """Send `READY=1` and the like to NOTIFY_SOCKET; nothing happens where there is none, or nobody hears."""
+    """Send `READY=1` and the like to NOTIFY_SOCKET. Nothing happens if it is not set, or nothing listens there."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -19,7 +19,9 @@ def notify(*facts: str) -> None:
 
 
 def watchdog_s() -> float | None:
-    """How often to say that we live, half of what WatchdogSec= allows; None where it is not set for this process."""
+    """Return the interval of keep-alive messages, half of what WatchdogSec= allows; None if it is not set for this
+    process.
+    """
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     allowed_us = os.environ.get("WATCHDOG_USEC", "")

@@ -1,4 +1,4 @@
-"""Whether a port can be had, asked before anything is touched on disk. Main thread, at start."""
+"""A check whether a port is free, before anything on disk is changed. Main thread, at start."""
 
 import errno
 import os
@@ -9,16 +9,16 @@ from bookie.server.configuration.errors import ConfigError
 __all__ = ["check_free"]
 
 REMEDIES = {
-    errno.EADDRINUSE: "another process has it; stop that process, or set another port",
+    errno.EADDRINUSE: "another process uses it; stop that process, or set another port",
     errno.EACCES: "this user may not bind it; set a port above 1023",
-    errno.EADDRNOTAVAIL: "it is no address of this machine; correct the address",
+    errno.EADDRNOTAVAIL: "it is not an address of this machine; correct the address",
 }
 
 
 def check_free(key: str, host: str, port: int) -> None:
-    """Bind and let go. Raises ConfigError; port 0 and negative ports pass.
+    """Bind the port and release it. Raises ConfigError; port 0 and negative ports pass.
 
-    The test socket refuses to share (no SO_REUSEPORT), so a second bookie is noticed however the first one binds.
+    The test socket does not use SO_REUSEPORT, so a second bookie is noticed however the first one binds.
     """
     if port <= 0:
         return
@@ -29,5 +29,5 @@ def check_free(key: str, host: str, port: int) -> None:
         except OSError as error:
             number = error.errno or 0
             reason = f"{host}:{port} cannot be bound ({os.strerror(number)})"
-            remedy = REMEDIES.get(number, "correct address and port")
+            remedy = REMEDIES.get(number, "correct the address and the port")
             raise ConfigError(key, str(port), reason, remedy) from None

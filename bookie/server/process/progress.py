@@ -1,4 +1,5 @@
-"""Long work at start told to whoever waits: a bar on a terminal, else a log line now and then; and a stop let through.
+"""Progress of long work at start: a bar on a terminal, otherwise a log line now and then. A stop interrupts the
+work.
 
 Main thread.
 """
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from rich.progress import Progress  # loaded where a bar is drawn: it would slow every start
+    from rich.progress import Progress  # imported only to draw a bar, because it would slow every start
 
 __all__ = ["ProgressReport"]
 
@@ -21,9 +22,9 @@ EVERY_S = 2.0
 
 
 class ProgressReport:
-    """A progress function `told(bytes done, bytes in all)` for one kind of work, as a context.
+    """A progress function `report(bytes done, total bytes)` for one kind of work, as a context manager.
 
-    `go_on` is called each time; what it raises ends the work.
+    `go_on` is called each time; an exception of it ends the work.
     """
 
     def __init__(self, what: str, go_on: Callable[[], None], *, bar: bool | None = None) -> None:

@@ -1,4 +1,4 @@
-"""A function called every so often on a thread of its own, until it is told to stop."""
+"""A function that is called at intervals on a thread of its own, until it is stopped."""
 
 import logging
 import threading
@@ -10,9 +10,11 @@ log = logging.getLogger(__name__)
 
 
 class Repeating:
-    """`start`, then `stop`. The first call comes `every_s` seconds after the start.
+    """Calls a function repeatedly. Call `start`, then `stop`. The first call comes `every_s` seconds after the
+    start.
 
-    What a call raises is logged, and the next one comes in its turn: a thread that died would end the bookie.
+    An exception of a call is logged, and the next call follows in its turn, because the death of a thread would end
+    the bookie.
     """
 
     def __init__(self, name: str, every_s: float, call: Callable[[], object]) -> None:
@@ -22,11 +24,11 @@ class Repeating:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin to wait for the first turn. Once only."""
+        """Start the thread, which waits for the first turn. Call it only once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Wait for a call under way. Idempotent, also where it was never started."""
+        """Stop the thread, after a call in progress. Idempotent, even if it was never started."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -36,4 +38,4 @@ class Repeating:
             try:
                 self._call()
             except Exception:
-                log.exception("a repeated task failed, it is tried again", extra={"task": self._thread.name})
+                log.exception("a repeated task failed and will be retried", extra={"task": self._thread.name})

@@ -1,7 +1,7 @@
-"""How the descriptors of the process are shared out among its ports. Main thread, before any of them opens.
+"""The division of the process's descriptors among its ports. Main thread, before any port opens.
 
-Where all that is configured fits, each port gets it. Where not, the data port keeps half, and each of the others an
-eighth at most, so that no flood of one port takes the descriptors of another one, or of probes.
+If everything that is configured fits, each port gets it. Otherwise the data port keeps half, and each of the others
+gets at most an eighth, so that no flood of connections to one port takes the descriptors of another, or of probes.
 """
 
 import logging
@@ -15,16 +15,18 @@ from bookie.server.configuration.settings import AdminSettings, HttpSettings, Se
 __all__ = ["shared_out"]
 
 FILES = 64
-"""Descriptors of journals, index and metadata store, beside the entry logs that are open for reads."""
+"""Descriptors of journals, index and metadata store, in addition to the entry logs that are open for reads."""
 ADMIN_EACH = 3
-"""Of a connection of the admin port: its peer's, and both ends of what leads from there to gRPC."""
+"""Descriptors per connection of the admin port: its peer's, and both ends of the connection from there to gRPC."""
 SHARE = 8
 T = TypeVar("T", AdminSettings, HttpSettings)
 log = logging.getLogger(__name__)
 
 
 def shared_out(settings: Settings) -> Settings:
-    """The same with limits of connections that this process can have, and with what the data port leaves to others."""
+    """Return settings with limits of connections that this process can have, and the descriptors that the data port
+    must leave.
+    """
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     own = settings.storage.open_logs_max + FILES
     kept = spare_descriptors.kept()
@@ -51,7 +53,7 @@ def _at_most(port: str, wanted: T, connections: int, descriptors: int) -> T:
     if wanted.connections_max <= connections:
         return wanted
     log.warning(
-        "too few descriptors for as many connections to every port as are configured; raise the limit of the system",
+        "the limit of file descriptors is too low for the connections configured for all ports; raise it in the system",
         extra={"port": port, "connections": connections, "wanted": wanted.connections_max, "descriptors": descriptors},
     )
     of_address = max(1, wanted.connections_per_address_max * connections // wanted.connections_max)

@@ -1,7 +1,7 @@
-"""How a running bookie is told to end: by SIGTERM or SIGINT, or by a part that cannot go on but can stop in order.
+"""Requests to end a running bookie: SIGTERM or SIGINT, or a part that cannot continue but can stop cleanly.
 
-One thread, `signals`. The interpreter's C handler writes each signal's number into a socket whatever the main thread is
-doing. The first signal asks for a stop, the second hurries it, the third ends the process at once.
+One thread, `signals`. The interpreter's C handler writes each signal's number to a socket, whatever the main thread
+is doing. The first signal requests a stop, the second hurries it, the third ends the process at once.
 """
 
 import os
@@ -17,11 +17,11 @@ EXIT_AT_ONCE = 2
 
 
 class StopRequested(BaseException):
-    """A start was told to stop before it had finished. Not an error: no `except Exception` may swallow it."""
+    """A start was asked to stop before it was complete. It is not an error, so no `except Exception` may swallow it."""
 
 
 class Stop:
-    """The wish to end, and the exit code. Any thread; `on_request` runs once, on the thread that wished first."""
+    """A request to end, and the exit code. Any thread; `on_request` runs once, on the thread of the first request."""
 
     def __init__(self, on_request: Callable[[], None]) -> None:
         self._on_request = on_request
@@ -30,7 +30,7 @@ class Stop:
         self._code = 0  # guarded by _lock
 
     def request(self, code: int = 0) -> None:
-        """End with `code`; the first wish counts."""
+        """Request to end with `code`. The first request counts."""
         with self._lock:
             if self._requested.is_set():
                 return
@@ -39,18 +39,18 @@ class Stop:
             self._requested.set()
 
     def check(self) -> None:
-        """Raise StopRequested if a stop was asked for."""
+        """Raise StopRequested if a stop was requested."""
         if self._requested.is_set():
             raise StopRequested
 
     def wait(self) -> int:
-        """Wait for the wish; its code."""
+        """Wait for a request, and return its code."""
         self._requested.wait()
         return self._code
 
 
 def install(stop: Stop, hurry: Callable[[], None]) -> None:
-    """From now on the signals are ours. Call from the main thread; for the rest of the process."""
+    """Handle the signals from now on, for the rest of the process. Call it from the main thread."""
     inbox, outbox = socket.socketpair()
     outbox.settimeout(0)
     for number in WATCHED:

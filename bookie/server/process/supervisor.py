@@ -1,8 +1,9 @@
-"""Ends the process when it must not go on: a failed write or sync, a dead essential thread, a stop that never ends.
+"""Ends the process when it must not continue: after a failed write or sync, a dead essential thread, or a stop that
+takes too long.
 
-It also says to systemd that all is well, where that wants to hear it (`WatchdogSec=`). One thread, `supervisor`, which
-waits on the latch of `bookie._fast.base.fatal` without the GIL. It exits with `os._exit`: after a failed sync nothing
-more may be flushed, and the next start recovers from the journal.
+It also tells systemd that all is well, if that is configured (`WatchdogSec=`). It has one thread, `supervisor`,
+which waits for the fatal latch of `bookie._fast.base.fatal` without the GIL. It exits with `os._exit`: after a
+failed sync nothing more may be flushed, and the next start recovers from the journal.
 """
 
 import logging
@@ -26,7 +27,7 @@ LAST_WORDS_S = 1.0
 
 
 class Supervisor:
-    """Owns the exit. `leave` is `os._exit`, an argument for tests only."""
+    """Ends the process. `leave` is `os._exit`; only tests pass another."""
 
     def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
         self._leave = leave
@@ -36,24 +37,24 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        """Watch the latch, and make every uncaught exception in a thread trip it."""
+        """Watch the latch, and let every uncaught exception in a thread set it."""
         threading.excepthook = _trip_on_death
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no longer; idempotent."""
+        """Stop watching. Idempotent."""
         self._done.set()
 
     def watch(self, name: str, is_alive: Callable[[], bool]) -> None:
-        """End the process once `is_alive()` is false. Call before the thread in question may end as asked."""
+        """End the process once `is_alive()` is false. Call `forget` before the thread ends as requested."""
         self._watched[name] = is_alive
 
     def forget(self, name: str) -> None:
-        """`name` is going to end as asked."""
+        """Stop watching `name`, which is about to end as requested."""
         self._watched.pop(name, None)
 
     def limit(self, seconds: float) -> None:
-        """From now on the process has this long to end by itself. A later call may only shorten it."""
+        """Give the process this long to end by itself, from now on. A later call can only shorten it."""
         deadline = time.monotonic() + seconds
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
@@ -68,7 +69,7 @@ class Supervisor:
             if failure:
                 what, error = failure
                 reason = os.strerror(error) if error else "see above"
-                self._end(EXIT_BOOKIE_FAILED, "fatal failure, nothing more is acknowledged", what, reason)
+                self._end(EXIT_BOOKIE_FAILED, "a fatal failure occurred; nothing more is acknowledged", what, reason)
                 return
             dead = [name for name, is_alive in tuple(self._watched.items()) if not is_alive()]
             if dead:
@@ -79,7 +80,7 @@ class Supervisor:
                 return
 
     def _end(self, code: int, message: str, what: str, reason: str) -> None:
-        """Log, but never wait long for a log that does not drain; then leave."""
+        """Log, without waiting long for a log that is blocked, and exit."""
         facts = {"what": what, "reason": reason, "exit_code": code}
         words = threading.Thread(target=log.critical, args=(message,), kwargs={"extra": facts}, daemon=True)
         words.start()

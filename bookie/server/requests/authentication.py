@@ -1,9 +1,10 @@
-"""AUTH: the messages of connections that are not authenticated yet, in V2 and V3, handed to the configured provider.
+"""AUTH: the messages of connections that are not authenticated yet, in V2 and V3, which the configured provider
+processes.
 
-Who was let in is a user of module `server.users` from then on, one for each name and credential.
+An authenticated client is a user of module `server.users` from then on, one for each name and credential.
 
-Any policy thread; the messages of one connection come one after another, and its end after the last of them. What a
-peer sent never reaches the log.
+Any policy thread; the messages of one connection are processed one after another, and its end after the last of
+them. Nothing that a peer sent is logged.
 """
 
 import logging
@@ -24,11 +25,11 @@ from bookie.server.requests.refused_logins import RefusedLogins
 __all__ = ["Authentication", "UserCounts"]
 
 MESSAGES_MAX = 16
-"""Of one connection; every known mechanism needs four at most."""
+"""The most messages of one connection; every known mechanism needs at most four."""
 OTHER_PLUGIN_MAX = 3
-"""Messages of one connection for a plugin that is not configured; the last one costs it."""
+"""The most messages of one connection for a plugin that is not configured; the last one closes it."""
 USERS_MAX = 2000
-"""Names that are counted each by itself; those of an installed provider have no end."""
+"""The most names that are counted individually; an installed provider may have any number."""
 OTHERS = "others"
 V2_HEADER_BYTES = 4
 
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class UserCounts(NamedTuple):
-    """Of all who come by one name."""
+    """The counts of all clients with one name."""
 
     name: str
     connections: int
@@ -59,25 +60,27 @@ class _User:
 
 
 class Authentication:
-    """Sessions by connection; a session ends with its connection's authentication or its socket."""
+    """Sessions by connection. A session ends when its connection is authenticated or closed."""
 
     def __init__(self, provider: ServerProvider) -> None:
         self._provider = provider
         self.rejections = RefusedLogins()
         self._open: dict[int, _Open] = {}
         self._lock = threading.Lock()
-        self._users: dict[str | bytes, _User] = {}  # guarded by _lock; by credential, or by name where there is none
-        self._refused: dict[str, int] = {}  # told so far, by name; of the thread that tells
+        self._users: dict[str | bytes, _User] = {}  # guarded by _lock; by credential, or by name if there is none
+        self._refused: dict[str, int] = {}  # reported so far, by name; only the thread that calls `tell` uses it
         self.accepted = 0
         self.rejected = 0
         self.other_plugin = 0
 
     def sessions(self) -> int:
-        """Connections in the middle of their authentication."""
+        """Return the number of connections in the middle of their authentication."""
         return len(self._open)
 
     def refresh(self) -> bool:
-        """Let the provider look at its files; True: connections of those whom it does not know any more are to end."""
+        """Let the provider read its files again. Return whether connections of users that it no longer knows must be
+        closed.
+        """
         provider = self._provider
         if not isinstance(provider, RereadProvider) or not provider.refresh():
             return False
@@ -87,11 +90,13 @@ class Authentication:
                 user.entry.revoke()
                 del self._users[key]
         for user in gone.values():
-            log.warning("its connections end: what let it in was taken back", extra={"user": user.name})
+            log.warning(
+                "connections of a user are closed, because it was removed or changed", extra={"user": user.name}
+            )
         return bool(gone)
 
     def users(self) -> list[UserCounts]:
-        """Who was let in, by name."""
+        """Return the counts of authenticated users, by name."""
         found: dict[str, UserCounts] = {}
         with self._lock:
             for user in self._users.values():
@@ -101,22 +106,22 @@ class Authentication:
         return sorted(found.values())
 
     def tell(self) -> None:
-        """One line for each user that was refused something since the last time. One thread."""
+        """Log one line for each user whose requests were refused since the last call. One thread."""
         found = {user.name: user.refused for user in self.users()}
         for name, refused in found.items():
             times = refused - self._refused.get(name, 0)
             if times > 0:
                 log.warning(
-                    "requests were refused: the user has no right to them", extra={"user": name, "times": times}
+                    "requests were refused, because the user lacks the right", extra={"user": name, "times": times}
                 )
         self._refused = found
 
     def ended(self, task: Task) -> None:
-        """The connection of this session is gone."""
+        """Forget the session of a connection that is gone."""
         self._open.pop(task.session, None)
 
     def upgraded(self, task: Task) -> None:
-        """The connection is encrypted now; the frame is the client's certificate, empty without one.
+        """Handle a connection that is encrypted now; the frame is the client's certificate, or empty.
 
         Apache BookKeeper's client asks for encryption and logs in at the same time: either may come first.
         """
@@ -134,14 +139,14 @@ class Authentication:
         self._answer(task, b"", outcome)
 
     def serve(self, task: Task) -> None:
-        """One AUTH message."""
+        """Process one AUTH message."""
         if task.protocol == 2:
             self._serve_v2(task)
         else:
             self._serve_v3(task)
 
     def _serve_v2(self, task: Task) -> None:
-        """Anything wrong costs the connection: V2 has no word for it."""
+        """Process a message of V2. Anything wrong closes the connection, because V2 has no code for it."""
         header, message = task.frame[:V2_HEADER_BYTES], _v2_message(task.frame)
         if message is None or message.authPluginName != self._provider.plugin_name:
             self._reject(task, "the message is malformed or for another plugin")
@@ -178,7 +183,7 @@ class Authentication:
         self._answer(task, replies.copied(request, replies.EOK, authResponse=message), outcome)
 
     def _other_plugin(self, task: Task) -> int:
-        """V3 has a word for it: the client may try again, a few times."""
+        """Count a message for another plugin. V3 has a code for it, so the client may try again a few times."""
         self.other_plugin += 1
         found = self._session(task)
         found.other_plugin += 1
@@ -198,10 +203,10 @@ class Authentication:
         found = self._session(task)
         found.messages += 1
         if found.messages > MESSAGES_MAX:
-            raise AuthenticationFailed(f"no end after {MESSAGES_MAX} messages")
+            raise AuthenticationFailed(f"the authentication was not complete after {MESSAGES_MAX} messages")
         outcome = found.session.process(token)
         if outcome.principal is not None and task.kind == policy.CLEAR and not self._provider.challenges:
-            raise AuthenticationFailed("all that the client has to show came in clear, behind START_TLS")
+            raise AuthenticationFailed("the client sent its only proof in clear, after START_TLS")
         return outcome
 
     def _answer(self, task: Task, body: bytes, outcome: Outcome) -> None:
@@ -214,10 +219,11 @@ class Authentication:
         task.answer(body, policy.AUTHENTICATED, self._user(outcome.principal, outcome), int(outcome.rights))
 
     def _user(self, name: str, outcome: Outcome) -> AuthenticatedUser:
-        """Registered before it is looked at once more: a refresh finds it, or has changed what is known before.
+        """Register a user. It is registered before the provider is asked again, so that a concurrent refresh either
+        finds it or has already changed what the provider knows.
 
-        Beyond USERS_MAX many share one name. What may be taken back stays a user of its own even so: there are as
-        many of those as the provider's files hold.
+        Beyond USERS_MAX, many users share one name. Users that may be revoked are still kept separately: there are
+        only as many as the provider's files contain.
         """
         provider = self._provider
         reread = provider if isinstance(provider, RereadProvider) else None
@@ -244,14 +250,16 @@ class Authentication:
 
 
 def _v2_message(frame: bytes) -> wire.AuthMessage | None:
-    """None: it is none, or not all of it is there."""
+    """Parse the message; return None if it is malformed or incomplete."""
     try:
         message = wire.AuthMessage.FromString(frame[V2_HEADER_BYTES:])
     except DecodeError:
         return None
-    return message if message.IsInitialized() else None  # parsing alone does not look for required fields
+    return message if message.IsInitialized() else None  # parsing alone does not check for required fields
 
 
 def _v2_header(header: bytes) -> bytes:
-    """The answer's: version and opcode as sent, no flags. A header of version 0 is the opcode alone."""
+    """Return the header of the response: version and opcode as sent, no flags. A header of version 0 is the opcode
+    alone.
+    """
     return header[:2] + b"\0\0" if header[0] else b"\0\0\0" + header[3:]

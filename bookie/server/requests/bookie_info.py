@@ -1,4 +1,4 @@
-"""GET_BOOKIE_INFO: how large the ledger disks are and what is free on them. Any thread."""
+"""GET_BOOKIE_INFO: the size of the ledger disks, and the free space on them. Any thread."""
 
 import logging
 import os
@@ -16,18 +16,20 @@ TOTAL, FREE = 1, 2
 """Bits of `requested`."""
 
 log = logging.getLogger(__name__)
-log.addFilter(LogThrottle())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can cause these lines
 
 
 class Capacity(NamedTuple):
-    """Bytes; `free` is what an ordinary user may still write."""
+    """Sizes in bytes; `free` is what an ordinary user may still write."""
 
     total: int
     free: int
 
 
 def capacity(directories: Sequence[Path]) -> Capacity:
-    """Over all directories, each file system counted once. OSError when one cannot be asked."""
+    """Return the capacity of all directories, with each file system counted once. Raises OSError if one cannot be
+    queried.
+    """
     total = free = 0
     seen: set[int] = set()
     for directory in directories:
@@ -49,7 +51,7 @@ class BookieInfo:
         self._measure = measure
 
     def __call__(self, request: wire.Request) -> bytes:
-        """The answer to one request."""
+        """Return the response to one request."""
         if not request.HasField("getBookieInfoRequest"):
             return replies.answer(request, replies.EBADREQ)
         part = wire.GetBookieInfoResponse(status=replies.EOK)
@@ -63,7 +65,7 @@ class BookieInfo:
         try:
             found = self._measure(self._directories)
         except OSError as error:
-            log.error("a ledger directory cannot be asked for its size", extra={"error": str(error)})
+            log.error("the size of a ledger directory cannot be queried", extra={"error": str(error)})
             part.status = replies.EIO
             return
         if requested & TOTAL:

@@ -1,4 +1,6 @@
-"""GET_LIST_OF_ENTRIES_OF_LEDGER: which entries of a ledger are stored here. Costs as much as there are runs."""
+"""GET_LIST_OF_ENTRIES_OF_LEDGER: the entries of a ledger that are stored here. The cost is proportional to the
+number of runs.
+"""
 
 import logging
 
@@ -12,21 +14,21 @@ from bookie.server.requests import replies
 __all__ = ["EntryList"]
 
 OVERHEAD_BYTES = 128
-"""More than a frame, a header and the fields around the list take."""
+"""More than a frame, a header and the fields around the list need."""
 
 log = logging.getLogger(__name__)
-log.addFilter(LogThrottle())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can cause these lines
 
 
 class EntryList:
-    """Answers for `stores`; a list that no frame of `frame_bytes_max` can hold is an I/O error."""
+    """Answers for `stores`. A list that does not fit into a frame of `frame_bytes_max` is an I/O error."""
 
     def __init__(self, stores: StorageEngine, frame_bytes_max: int) -> None:
         self._stores = stores
         self._bytes_max = frame_bytes_max - OVERHEAD_BYTES
 
     def __call__(self, request: wire.Request) -> bytes:
-        """The answer to one request."""
+        """Return the response to one request."""
         if not request.HasField("getListOfEntriesOfLedgerRequest"):
             return replies.answer(request, replies.EBADREQ)
         ledger = request.getListOfEntriesOfLedgerRequest.ledgerId
@@ -51,7 +53,7 @@ class EntryList:
         if len(encoded) > self._bytes_max:
             encoded = encode_periodic(ranges)
         if len(encoded) > self._bytes_max:
-            log.error("the list of entries does not fit a frame", extra={"ledger": ledger, "bytes": len(encoded)})
+            log.error("a list of entries does not fit into a frame", extra={"ledger": ledger, "bytes": len(encoded)})
             part.status = replies.EIO
             return
         part.availabilityOfEntriesOfLedger = encoded

@@ -1,4 +1,6 @@
-"""Who was not let in and what for, until the data port's log asks; nothing of what they sent. Any thread."""
+"""Counts of peers that failed to authenticate, and why, until the log of the data port collects them. Nothing that
+they sent is kept. Any thread.
+"""
 
 import ipaddress
 import threading
@@ -13,14 +15,16 @@ ROWS_MAX = 1024
 
 
 class RefusedLogins:
-    """`about(peer, what)` counts, `drain` gives the counts away."""
+    """`about(peer, what)` counts, and `drain` returns the counts and resets them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._times: Counter[tuple[str, str]] = Counter()
 
     def about(self, peer: str, what: str) -> None:
-        """`peer` is host:port, or empty where it was gone already; all ports of a host count together."""
+        """Count a rejection. `peer` is host:port, or empty if it was gone already; all ports of a host count
+        together.
+        """
         row = (_address(peer), what)
         with self._lock:
             if row not in self._times and len(self._times) >= ROWS_MAX:
@@ -28,7 +32,7 @@ class RefusedLogins:
             self._times[row] += 1
 
     def drain(self) -> list[Rejection]:
-        """All since the last time."""
+        """Return the counts since the last call."""
         with self._lock:
             times, self._times = self._times, Counter()
         return [(address, what, count) for (address, what), count in times.items()]

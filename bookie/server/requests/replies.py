@@ -1,4 +1,4 @@
-"""V3 answers of the policy threads. Pure functions over protobuf messages."""
+"""V3 responses of the policy threads. Pure functions over protobuf messages."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ EOK, ENOLEDGER, EBADREQ, EIO, EUA, EBADVERSION = (
 
 
 def answer(request: wire.Request, status: wire.StatusCode, **part: Any) -> bytes:
-    """The usual answer: a fresh header, and the operation's own part where there is one."""
+    """Return the usual response: a new header, and the operation's own message if there is one."""
     header = wire.BKPacketHeader(
         version=wire.VERSION_THREE, operation=request.header.operation, txnId=request.header.txnId
     )
@@ -25,10 +25,10 @@ def answer(request: wire.Request, status: wire.StatusCode, **part: Any) -> bytes
 
 
 def copied(request: wire.Request, status: wire.StatusCode, **part: Any) -> bytes:
-    """An answer that echoes the request's header, priority included: what AUTH gets."""
+    """Return a response that echoes the request's header, including the priority, as AUTH requires."""
     return wire.Response(header=request.header, status=status, **part).SerializeToString()
 
 
 def right_version(request: wire.Request) -> bool:
-    """Whether the request is of the one version that is served."""
+    """Return whether the request has the supported version."""
     return bool(request.header.version == wire.VERSION_THREE)

@@ -1,7 +1,8 @@
-"""The threads that answer what Python answers: they wait in the compiled module `server.policy`, work, and give the job
-back.
+"""The threads that answer requests in Python: they wait in the compiled module `server.policy`, work, and return the
+job.
 
-`run` is the body of each thread. They end when the queue is stopped, which happens after the I/O loops have ended.
+`run` is the body of each thread. The threads end when the queue is stopped, which happens after the I/O loops have
+ended.
 """
 
 import logging
@@ -20,11 +21,11 @@ __all__ = ["Answer", "PolicyWorkers"]
 Answer = Callable[[wire.Request], bytes]
 
 log = logging.getLogger(__name__)
-log.addFilter(LogThrottle())  # peers can bring these lines about
+log.addFilter(LogThrottle())  # peers can cause these lines
 
 
 class PolicyWorkers:
-    """`answers` by operation; `authentication` is None when everybody is let in."""
+    """`answers` has a function for each operation; `authentication` is None if clients need not authenticate."""
 
     def __init__(
         self, queue: PolicyRequests, answers: Mapping[int, Answer], authentication: Authentication | None = None
@@ -34,11 +35,11 @@ class PolicyWorkers:
         self._authentication = authentication
 
     def run(self, lane: int) -> None:
-        """Serve logins, or requests, until the queue is stopped and has none of them."""
+        """Serve logins, or requests, until the queue is stopped and has none left."""
         while (task := self.queue.take(lane)) is not None:
             try:
                 self._serve(task)
-            except Exception as error:  # noqa: BLE001 - its text may hold what a peer sent, so only its kind is logged
+            except Exception as error:  # noqa: BLE001 - its text may contain what a peer sent, so only the class is logged
                 log.error("a request failed", extra={"operation": task.operation, "error": type(error).__name__})
                 self._give_up(task)
 
@@ -58,16 +59,16 @@ class PolicyWorkers:
 
     @staticmethod
     def _give_up(task: Task) -> None:
-        """Close the connection, unless it was answered before the failure."""
+        """Close the connection, unless a response was sent before the failure."""
         if not task.answered:
             task.answer(b"", policy.CLOSE)
 
     def refused_logins(self) -> list[Rejection]:
-        """Who was not let in, since the last time."""
+        """Return the peers that failed to authenticate since the last call."""
         return self._authentication.rejections.drain() if self._authentication else []
 
     def stats(self) -> dict[str, int]:
-        """Counters and gauges."""
+        """Return counters and gauges."""
         who = self._authentication
         return {
             **self.queue.stats(),
@@ -78,14 +79,14 @@ class PolicyWorkers:
         }
 
     def users(self) -> list[UserCounts]:
-        """Who was let in, by name."""
+        """Return the counts of authenticated users, by name."""
         return self._authentication.users() if self._authentication else []
 
     def tell(self) -> None:
-        """Log what users were refused since the last time."""
+        """Log users whose requests were refused since the last call."""
         if self._authentication:
             self._authentication.tell()
 
     def refresh(self) -> bool:
-        """Look at the files of the authentication; True: connections of some users are to end."""
+        """Read the files of the authentication again; return whether connections of some users must be closed."""
         return self._authentication.refresh() if self._authentication else False

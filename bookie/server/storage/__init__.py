@@ -1,8 +1,9 @@
-"""Ledger storage as the server wires it: what the packages of `bookie.storage` are given, and what planes are shown.
+"""Ledger storage as the server assembles it: the dependencies of packages of `bookie.storage`, and reports for
+planes.
 
-`collecting` makes garbage collection from directories, metadata store, cookie and disks, and `own_ledgers` tells it
-what the metadata store says of the ledgers here. `scrubbing` makes the scrub in the same way. `stored` lists the entry
-logs, ledgers and entries of this bookie for planes.
+`collecting` makes the garbage collection from directories, metadata store, cookie and disks, and `own_ledgers` tells
+it what the metadata store says about the ledgers here. `scrubbing` makes the scrub in the same way. `stored` lists
+the entry logs, ledgers and entries of this bookie for planes.
 
 Begin with `collecting`.
 

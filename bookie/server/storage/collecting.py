@@ -1,4 +1,4 @@
-"""Garbage collection as the server wires it: directories, metadata store, cookie and disks. Main thread."""
+"""Assembles the garbage collection from directories, metadata store, cookie and disks. Main thread."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,9 @@ __all__ = ["disk_levels", "make_garbage"]
 def make_garbage(
     settings: Settings, storage: LedgerStorage, driver: MetadataDriver, bookie_ids: Collection[str]
 ) -> Garbage:
-    """The collection of an open storage, not yet started. `bookie_ids`: what ensembles may call this bookie."""
+    """Return the garbage collection of an open storage, not yet started. `bookie_ids` has all ids of this bookie in
+    ensembles.
+    """
     first = settings.storage.ledger_directories[0]
     return Garbage(
         settings.garbage,
@@ -34,7 +36,7 @@ def make_garbage(
 
 
 def disk_levels(storage: StorageSettings, state: DiskState) -> list[DiskLevel]:
-    """What each ledger directory can take: its own disk, and that of its index."""
+    """Return the level of each ledger directory: the worse of its own disk and that of its index."""
     indexes = storage.index_directories or storage.ledger_directories
     return [
         max(state.of(ledger).level, state.of(index).level)

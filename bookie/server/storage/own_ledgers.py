@@ -1,4 +1,4 @@
-"""The metadata store as garbage collection sees it: what it says of ledgers on this bookie. Thread `garbage`."""
+"""The metadata store for garbage collection: what it says about the ledgers on this bookie. Thread `garbage`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,14 +12,14 @@ __all__ = ["LedgersOfBookie"]
 
 
 class LedgersOfBookie:
-    """The metadata store, asked on behalf of one bookie."""
+    """Implements `garbage.contracts.Metadata` for one bookie."""
 
     def __init__(self, driver: MetadataDriver, bookie_ids: Collection[str]) -> None:
         self._driver = driver
         self._bookie_ids = frozenset(bookie_ids)
 
     def instance_id(self) -> str | None:
-        """See `garbage.contracts.Metadata`, as for all of these."""
+        """The contract describes all of these methods."""
         return self._driver.cluster.instance_id()
 
     def ranges(self) -> Iterator[Sequence[int]]:

@@ -1,4 +1,4 @@
-"""The scrub as the server wires it: directories, and what the metadata store tells of digests. Main thread."""
+"""Assembles the scrub from directories, and from the digests in the metadata store. Main thread."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ __all__ = ["make_scrub"]
 
 
 def make_scrub(settings: Settings, storage: LedgerStorage, driver: MetadataDriver) -> Scrub:
-    """The scrub of an open storage, not yet started."""
+    """Return the scrub of an open storage, not yet started."""
 
     def ask(ledger: int) -> Digester | None:
         try:

@@ -1,7 +1,7 @@
-"""What is stored in this bookie, for planes: its entry logs, and the ledgers and entries in its caches and logs.
+"""What this bookie stores, for planes: its entry logs, and the ledgers and entries in its caches and logs.
 
-Any thread, one at a time; what is read comes from the caches or by way of the read pool, as for a client. Nothing here
-holds up the data path, and no answer is larger than it was asked to be.
+Any thread, one at a time. Reads come from the caches or through the read pool, as for a client. Nothing here delays
+the data path, and no result is larger than requested.
 """
 
 import threading
@@ -34,13 +34,13 @@ __all__ = ["LedgerState", "LogFile", "LogLedgers", "Place", "Stored"]
 
 
 REPAIR_S = 30.0
-"""So long a repaired entry may wait for room or for its journal."""
+"""How long a repaired entry may wait for space or for its journal."""
 FULL_PAUSE_S = 0.02
 RECORD_BYTES_MAX = 256 << 20
 
 
 class LogFile(NamedTuple):
-    """An entry log; `directory` counts ledger directories, and ids are those of one directory."""
+    """An entry log. `directory` is the number of its ledger directory; log ids are unique within one directory."""
 
     directory: int
     log_id: int
@@ -49,7 +49,7 @@ class LogFile(NamedTuple):
 
 
 class Stored:
-    """Of an open storage. `close` before that closes; idempotent."""
+    """The contents of an open storage. Call `close`, which is idempotent, before that closes."""
 
     def __init__(self, storage: LedgerStorage) -> None:
         self._storage = storage
@@ -59,7 +59,7 @@ class Stored:
         self._closed = False
 
     def close(self) -> None:
-        """From now on everything but files is refused with IllegalOperation."""
+        """Refuse everything but files with IllegalOperation from now on."""
         with self._lock:
             self._closed = True
             if self._direct is not None:
@@ -67,7 +67,7 @@ class Stored:
                 self._direct = None
 
     def logs(self) -> list[LogFile]:
-        """All entry logs, by directory and id."""
+        """Return all entry logs, by directory and id."""
         found = []
         for position, directory in enumerate(self._storage.storage.ledger_directories):
             for path in current(directory).iterdir():
@@ -77,20 +77,26 @@ class Stored:
         return sorted(found)
 
     def log_ledgers(self, directory: int, log_id: int) -> LogLedgers:
-        """The ledgers of one log and their bytes in it: from its map, or by a scan. NoSuchEntry where it is gone."""
+        """Return the ledgers of one log and their bytes in it, from its map or by a scan. Raises NoSuchEntry if it
+        is gone.
+        """
         directories = self._storage.storage.ledger_directories
         if not 0 <= directory < len(directories):
-            raise NoSuchEntry(f"there is no ledger directory {directory}: they count from 0 to {len(directories) - 1}")
+            raise NoSuchEntry(
+                f"there is no ledger directory {directory}: they are numbered from 0 to {len(directories) - 1}"
+            )
         path = current(directories[directory]) / f"{log_id:x}.log"
         try:
             return read_map(path) or scan_ledgers(path)
         except FileNotFoundError:
-            raise NoSuchEntry(f"{path}: no such entry log; it may have been compacted, list them anew") from None
+            raise NoSuchEntry(
+                f"{path}: there is no such entry log; it may have been compacted, so list them again"
+            ) from None
         except ValueError as error:
-            raise DataUnknown(f"{path}: {error}; look at it with bkadmin localconsistencycheck") from None
+            raise DataUnknown(f"{path}: {error}; check it with bkadmin localconsistencycheck") from None
 
     def ledger(self, ledger: int) -> LedgerState:
-        """What is known here of a ledger. NoSuchLedger."""
+        """Return what is known here about a ledger. Raises NoSuchLedger."""
         with self._lock:
             found = self._open().ledger(ledger)
         if found is None:
@@ -98,7 +104,7 @@ class Stored:
         return found
 
     def ranges(self, ledger: int) -> list[tuple[int, int]]:
-        """(first, last) of each maximal range of stored entries. NoSuchLedger."""
+        """Return (first, last) of each maximal range of stored entries. Raises NoSuchLedger."""
         with self._lock:
             found = entry_ranges(self._stores(), ledger)
         if found is None:
@@ -106,18 +112,19 @@ class Stored:
         return found
 
     def directory_of(self, ledger: int) -> int:
-        """The number of the ledger directory that a ledger lives in."""
+        """Return the number of the ledger directory of a ledger."""
         return ledger % len(self._storage.storage.ledger_directories)
 
     def places(self, ledger: int, first: int, most: int) -> list[Place]:
-        """Where up to `most` entries from `first` on lie; what is not flushed yet has no place."""
+        """Return the places of up to `most` entries from `first` on; entries that are not flushed yet have none."""
         with self._lock:
             return entry_places(self._stores(), ledger, first, most)
 
     def read(self, ledger: int, first: int, count: int, size: int) -> list[bytes]:
-        """Up to `count` entries in a row from `first` on, `size` bytes of them, at least one; as stored, with digest.
+        """Return up to `count` consecutive entries from `first` on, at most `size` bytes but at least one, as
+        stored, with digest.
 
-        NoSuchLedger, NoSuchEntry, DataUnknown when the disk does not give them.
+        Raises NoSuchLedger or NoSuchEntry, and DataUnknown if the disk cannot read them.
         """
         with self._lock:
             held = self._open().read(ledger, first, count=count, size=size)
@@ -129,18 +136,18 @@ class Stored:
                 held.release()
 
     def write_close(self, ledger: int, key: bytes) -> None:
-        """Say that nothing more will be written to it. UnauthorizedAccess for another ledger's key."""
+        """Send a write close for the ledger. Raises UnauthorizedAccess if it has another key."""
         with self._lock:
             try:
                 self._open().write_close(ledger, key)
             except Refused as error:
                 raise _refusal(error.status, ledger, -1) from None
 
-    # What repair needs.
+    # Methods for repair.
 
     def add_again(self, stored: Buffer, key: bytes) -> int:
-        """Store a good copy in place of a bad one, as a recovery does, also of a ledger in quarantine: the journal
-        group to wait for. BookKeeperError when the bookie does not take it now.
+        """Store an intact copy in place of a bad one, like a recovery, even of a quarantined ledger. Return the
+        journal group to wait for. Raises BookKeeperError if the bookie cannot accept it now.
         """
         deadline = time.monotonic() + REPAIR_S
         while True:
@@ -155,13 +162,15 @@ class Stored:
             time.sleep(FULL_PAUSE_S)
 
     def await_durable(self, ledger: int, group: int) -> None:
-        """Wait for a journal group of `add_again`. DataUnknown when that takes too long."""
+        """Wait for a journal group of `add_again`. Raises DataUnknown if that takes too long."""
         with self._lock:
             if group and not self._open().wait(ledger, group, REPAIR_S):
-                raise DataUnknown(f"ledger {ledger}: its journal did not take a repaired entry; look at its disk")
+                raise DataUnknown(
+                    f"ledger {ledger}: the journal did not write a repaired entry in time; check its disk"
+                )
 
     def record_at(self, directory: str, log_id: int, offset: int) -> bytes | None:
-        """The entry of a record in a log of this bookie; None where there is none."""
+        """Return the entry of a record in a log of this bookie, or None if there is none."""
         try:
             with (Path(directory) / f"{log_id:x}.log").open("rb") as file:
                 file.seek(offset)
@@ -172,45 +181,45 @@ class Stored:
         return entry if len(entry) == size and size else None
 
     def quarantined(self) -> list[Quarantine]:
-        """Ledgers in quarantine, and why."""
+        """Return the quarantined ledgers, and the reasons."""
         with self._lock:
             self._stores()
             return self._storage.quarantined()
 
     def quarantine(self, ledger: int, reason: str) -> bool:
-        """Put a ledger there, see `bookie._fast.store.quarantine`; whether that is new."""
+        """Quarantine a ledger, see `bookie._fast.store.quarantine`; return whether that is new."""
         with self._lock:
             return quarantine.put(self._stores(), ledger, reason)
 
     def lift(self, ledger: int) -> bool:
-        """Let a ledger out; False: it was not in quarantine."""
+        """Lift the quarantine of a ledger; return False if it was not in quarantine."""
         with self._lock:
             return quarantine.lift(self._stores(), ledger)
 
     def follow_failed_reads(self, listener: Callable[[str, int, int], None]) -> None:
-        """Tell of the directory, ledger and entry of reads that fail, from now on."""
+        """Call `listener` with the directory, ledger and entry of each failed read from now on."""
         self._storage.on_failed_read = listener
 
     def _stores(self) -> StorageEngine:
-        """For whoever holds the lock."""
+        """Return the stores. The caller holds the lock."""
         stores = self._storage.stores
         if self._closed or stores is None:
-            raise IllegalOperation("this bookie is starting or stopping; ask again when it runs")
+            raise IllegalOperation("this bookie is starting or stopping; try again when it runs")
         return stores
 
     def _open(self) -> Direct:
-        """For whoever holds the lock."""
+        """Return the Direct, opening it if needed. The caller holds the lock."""
         if self._direct is None:
             self._direct = Direct(self._stores(), self._storage.pool)
         return self._direct
 
 
 def _refusal(status: str, ledger: int, entry: int) -> BookKeeperError:
-    """What the stores' answer means to an operator."""
+    """Translate a status of the stores into an error for operators."""
     if status == "NO_LEDGER":
         return NoSuchLedger(f"ledger {ledger} is not known to this bookie")
     if status == "NO_ENTRY":
         return NoSuchEntry(f"entry {entry} of ledger {ledger} is not stored in this bookie")
     if status == "UNAUTHORIZED":
-        return UnauthorizedAccess(f"ledger {ledger} has another password here than its metadata says")
-    return DataUnknown(f"ledger {ledger}, entry {entry}: the bookie answers {status}; look at its log and disks")
+        return UnauthorizedAccess(f"ledger {ledger} has another password here than in its metadata")
+    return DataUnknown(f"ledger {ledger}, entry {entry}: the bookie answered {status}; check its log and its disks")

@@ -1,8 +1,8 @@
-"""TLS of the data port: contexts made from files, and made anew when the files change.
+"""TLS of the data port: contexts that are made from files, and remade when the files change.
 
 `files` reads keys and certificates, from PEM and PKCS12. `ciphers` translates names of cipher suites from Java's
-spelling to OpenSSL's. `contexts` puts them together and follows changes of the files. Only a bookie with TLS imports
-this package, since loading OpenSSL slows every start.
+spelling to OpenSSL's. `contexts` combines them and watches the files. Only a bookie with TLS imports this package,
+because loading OpenSSL slows every start.
 
 Begin with `contexts`.
 

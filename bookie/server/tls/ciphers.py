@@ -1,4 +1,4 @@
-"""Names of cipher suites: as Java and the standards spell them, and as OpenSSL does. Pure."""
+"""Names of cipher suites, in the spelling of Java and the standards, and in OpenSSL's. Pure functions."""
 
 import re
 
@@ -6,13 +6,15 @@ __all__ = ["split"]
 
 DEFAULT_OLDER = "ECDHE+AESGCM:ECDHE+CHACHA20"
 DEFAULT_NEWER = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
-"""AES-128 first: as good as the others for decades to come, and the fastest where bulk data flows."""
+"""AES-128 comes first: it is as secure as the others for decades to come, and the fastest for bulk data."""
 NEWER = re.compile(r"TLS_(AES_\d+|CHACHA20)_[A-Z0-9_]+")
 OLDER = re.compile(r"TLS_(\w+?)_WITH_(\w+)")
 
 
 def split(suites: str) -> tuple[str, str]:
-    """OpenSSL's lists for TLSv1.2 and for TLSv1.3, from names of either spelling; our default for an empty one."""
+    """Return OpenSSL's lists for TLSv1.2 and for TLSv1.3, from names in either spelling. An empty list becomes our
+    default.
+    """
     names = [name.strip() for name in re.split("[,:]", suites) if name.strip()]
     newer = [name for name in names if NEWER.fullmatch(name)]
     older = [_openssl_name(name) for name in names if name not in newer]
@@ -20,7 +22,9 @@ def split(suites: str) -> tuple[str, str]:
 
 
 def _openssl_name(name: str) -> str:
-    """`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` is `ECDHE-RSA-AES128-GCM-SHA256`; other names stay."""
+    """Translate `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` to `ECDHE-RSA-AES128-GCM-SHA256`; other names are returned
+    unchanged.
+    """
     standard = OLDER.fullmatch(name)
     if not standard:
         return name

@@ -1,7 +1,7 @@
-"""TLS of the data port: contexts made from files, and made anew when the files change.
+"""TLS contexts of the data port, made from files, and remade when the files change.
 
-Used at start, by `--check`, and by a thread of its own. Keys and passwords go from their files into OpenSSL and nowhere
-else; errors name keys, paths and remedies, never contents.
+Used at start, by `--check`, and by a thread of its own. Keys and passwords go from their files to OpenSSL and
+nowhere else; errors name keys, paths and remedies, never contents.
 """
 
 import logging
@@ -29,10 +29,10 @@ OLD_PROTOCOLS = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 
 
 def make_context(settings: TlsSettings) -> SSL.Context:
-    """A context for new connections, from the files as they are now. Raises ConfigError."""
+    """Return a context for new connections, from the present files. Raises ConfigError."""
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_2_VERSION)
-    # A resumed session would skip what has changed since: the trust store, a withdrawn certificate.
+    # A resumed session would ignore what has changed since, such as the trust store or a revoked certificate.
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_session_id(b"bookie")
     context.set_options(
@@ -47,7 +47,7 @@ def make_context(settings: TlsSettings) -> SSL.Context:
 
 
 def _without(protocols: str) -> int:
-    """The options that leave only the wanted protocols."""
+    """Return the options that leave only the wanted protocols."""
     wanted = [name.strip() for name in protocols.split(",") if name.strip()]
     if not wanted:
         return 0
@@ -67,7 +67,7 @@ def _set_ciphers(context: SSL.Context, suites: str) -> None:
         context.set_tls13_ciphersuites(newer.encode())
     except SSL.Error:
         raise ConfigError(
-            "tlsEnabledCipherSuites", suites, "OpenSSL knows none of these, or one of TLSv1.3 is not known",
+            "tlsEnabledCipherSuites", suites, "OpenSSL knows none of these suites, or not one of those for TLSv1.3",
             "use names as in TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 and TLS_AES_128_GCM_SHA256, or remove it",
         ) from None  # fmt: skip
 
@@ -81,11 +81,11 @@ def _use_identity(context: SSL.Context, settings: TlsSettings, identity: Identit
         context.check_privatekey()
     except SSL.Error:
         raise ConfigError(
-            "tlsKeyStore", settings.key_store, "key and certificate do not belong together, or OpenSSL rejects them",
-            "name the key that the certificate was made for, 2048 bits of RSA or more",
+            "tlsKeyStore", settings.key_store, "key and certificate do not match, or OpenSSL rejects them",
+            "set it to the key of the certificate, for RSA with 2048 bits or more",
         ) from None  # fmt: skip
     if identity.certificate.not_valid_after_utc < datetime.now(UTC):
-        log.warning("the TLS certificate has expired: clients that verify it will not connect")
+        log.warning("the TLS certificate has expired: clients that verify it cannot connect")
 
 
 def _require_certificates(context: SSL.Context, trusted: list[Certificate]) -> None:
@@ -98,9 +98,9 @@ def _require_certificates(context: SSL.Context, trusted: list[Certificate]) -> N
 
 
 class TlsContexts:
-    """The context in use. The constructor loads it, or raises ConfigError; `start` watches the files, `stop` ends that.
+    """The context in use. The constructor loads it, or raises ConfigError; `start` watches the files until `stop`.
 
-    A changed file that cannot be used is logged once, and the former context stays.
+    A changed file that cannot be used is logged once, and the old context stays.
     """
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -121,26 +121,26 @@ class TlsContexts:
         self._watch = Repeating("tls-files", settings.refresh_s, self.refresh)
 
     def start(self) -> None:
-        """Begin to watch, unless that is switched off."""
+        """Start watching the files, unless that is disabled."""
         log.info("TLS is offered", extra={"library": version(), "client_certificates": self._policy()})
         if self.settings.refresh_s:
             self._watch.start()
 
     def stop(self) -> None:
-        """Idempotent."""
+        """Stop watching. Idempotent."""
         self._watch.stop()
 
     def refresh(self) -> bool:
-        """Look at the files now: True when a new context is in use."""
+        """Check the files now. Return True if a new context is in use."""
         if not self._files.changed():
             return False
         try:
             self.server_context.replace(make_context(self.settings))
         except ConfigError as error:
-            log.error("TLS files have changed but cannot be used, the former ones stay: %s", error)
+            log.error("TLS files have changed but cannot be used; the old ones stay in use: %s", error)
             return False
-        log.info("TLS files have changed and are used for new connections")
+        log.info("TLS files have changed and were reloaded for new connections")
         return True
 
     def _policy(self) -> str:
-        return "required" if self.settings.client_authentication else "not asked for"
+        return "required" if self.settings.client_authentication else "not requested"

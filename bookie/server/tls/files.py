@@ -1,6 +1,6 @@
-"""Keys and certificates out of files: PEM as upstream's keys name them, PKCS12 as well.
+"""Keys and certificates from files, in PEM or PKCS12, as Apache BookKeeper's configuration keys name them.
 
-Every error names the configuration key, the path and a remedy; nothing of a file's content is ever part of one.
+Every error names the configuration key, the path and a remedy; no part of a file's contents is ever included.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Key = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Identity:
-    """Who this bookie is: its key, its certificate, and those that lead from there to a root."""
+    """The identity of this bookie: its key, its certificate, and the intermediate certificates."""
 
     key: Key
     certificate: Certificate
@@ -37,7 +37,7 @@ class Identity:
 
 
 def read_identity(settings: TlsSettings) -> Identity:
-    """Raises ConfigError."""
+    """Read the identity. Raises ConfigError."""
     _check_type("tlsKeyStoreType", settings.key_store_type)
     data = _secret("tlsKeyStore", settings.key_store, "the file with the private key")
     password = _password("tlsKeyStorePasswordPath", settings.key_store_password_path)
@@ -48,8 +48,8 @@ def read_identity(settings: TlsSettings) -> Identity:
         key = load_pem_private_key(data, password)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ConfigError(
-            "tlsKeyStore", settings.key_store, "it holds no private key in PEM that can be opened",
-            "name a PEM file with a key, and its password's file with tlsKeyStorePasswordPath if it has one",
+            "tlsKeyStore", settings.key_store, "it has no private key in PEM that can be opened",
+            "set it to a PEM file with a key, and tlsKeyStorePasswordPath to the file with its password if it has one",
         ) from None  # fmt: skip
     return Identity(_usable(settings, key), certificates[0], certificates[1:])
 
@@ -62,20 +62,20 @@ def _identity_of(settings: TlsSettings, data: bytes, password: bytes | None) -> 
         chain = []
     if key is None or certificate is None:
         raise ConfigError(
-            "tlsKeyStore", settings.key_store, "it is no PKCS12 file with a key and its certificate that can be opened",
-            "name one, and its password's file with tlsKeyStorePasswordPath",
+            "tlsKeyStore", settings.key_store, "it is not a PKCS12 file with a key and certificate that can be opened",
+            "set it to one, and tlsKeyStorePasswordPath to the file with its password",
         )  # fmt: skip
     return Identity(_usable(settings, key), certificate, chain)
 
 
 def _usable(settings: TlsSettings, key: object) -> Key:
     if not isinstance(key, KEY_KINDS):
-        raise ConfigError("tlsKeyStore", settings.key_store, "its key is of no kind that TLS uses", "use RSA or EC")
+        raise ConfigError("tlsKeyStore", settings.key_store, "TLS cannot use its kind of key", "use RSA or EC")
     return key
 
 
 def read_trusted(settings: TlsSettings) -> list[Certificate]:
-    """The certificates that clients' certificates must lead to. Raises ConfigError."""
+    """Return the certificates that clients' certificates must lead to. Raises ConfigError."""
     _check_type("tlsTrustStoreType", settings.trust_store_type)
     if settings.trust_store_type == "pem":
         return _certificates("tlsTrustStore", settings.trust_store)
@@ -88,8 +88,8 @@ def read_trusted(settings: TlsSettings) -> list[Certificate]:
     trusted = [entry.certificate for entry in found.additional_certs] if found else []
     if not trusted:
         raise ConfigError(
-            "tlsTrustStore", settings.trust_store, "it is no PKCS12 file with certificates that can be opened",
-            "name one, and its password's file with tlsTrustStorePasswordPath",
+            "tlsTrustStore", settings.trust_store, "it is not a PKCS12 file with certificates that can be opened",
+            "set it to one, and tlsTrustStorePasswordPath to the file with its password",
         )  # fmt: skip
     return trusted
 
@@ -97,7 +97,7 @@ def read_trusted(settings: TlsSettings) -> list[Certificate]:
 def _check_type(key: str, kind: str) -> None:
     if kind == "jks":
         remedy = "convert it with `keytool -importkeystore -deststoretype PKCS12` and set PKCS12, or use PEM"
-        raise ConfigError(key, "JKS", "Java's own format is not read here", remedy)
+        raise ConfigError(key, "JKS", "Java's own format is not supported", remedy)
 
 
 def _certificates(key: str, path: str) -> list[Certificate]:
@@ -105,16 +105,16 @@ def _certificates(key: str, path: str) -> list[Certificate]:
     try:
         return load_pem_x509_certificates(data)
     except ValueError:
-        raise ConfigError(key, path, "it holds no certificate in PEM", "name a PEM file with one") from None
+        raise ConfigError(key, path, "it has no certificate in PEM", "set it to a PEM file with one") from None
 
 
 def _password(key: str, path: str) -> bytes | None:
-    """What the file holds, without the white space around it."""
+    """Return the contents of a password file without surrounding white space, or None."""
     return (_secret(key, path, "the file with the password").strip() or None) if path else None
 
 
 def _secret(key: str, path: str, what: str) -> bytes:
-    """What others may not read."""
+    """Return the contents of a file that others may not access."""
     _check_set(key, path, what)
     try:
         return read_secret(path)
@@ -124,7 +124,7 @@ def _secret(key: str, path: str, what: str) -> bytes:
 
 def _check_set(key: str, path: str, what: str) -> None:
     if not path:
-        raise ConfigError(key, "", "it must be set where TLS is", f"name {what}")
+        raise ConfigError(key, "", "it must be set if TLS is configured", f"set it to {what}")
 
 
 def _read(key: str, path: str, what: str) -> bytes:
@@ -133,7 +133,9 @@ def _read(key: str, path: str, what: str) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise ConfigError(key, path, f"it cannot be read ({error.strerror})", f"name {what}, readable here") from None
+        raise ConfigError(
+            key, path, f"it cannot be read ({error.strerror})", f"set it to {what} that this process can read"
+        ) from None
     if len(data) > FILE_BYTES_MAX:
-        raise ConfigError(key, path, f"it is larger than {FILE_BYTES_MAX} bytes", f"name {what}")
+        raise ConfigError(key, path, f"it is larger than {FILE_BYTES_MAX} bytes", f"set it to {what}")
     return data

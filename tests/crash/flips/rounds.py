@@ -30,7 +30,7 @@ TOLD_S = 5.0
 FOUND = re.compile(r"the scrub found damage.*")
 FACT = re.compile(r"\b(kind|log|ledger|entry)=(\S+)")
 TOLD = re.compile(
-    r"^(?!.*(?:did not end in order|logger=admin\.access|entries (?:were|cannot be) repaired))"
+    r"^(?!.*(?:did not end cleanly|logger=admin\.access|entries (?:were|cannot be) repaired))"
     r".*\blevel=(?:warning|error|critical)\b.*$",
     re.MULTILINE,
 )
