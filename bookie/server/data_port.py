@@ -1,4 +1,4 @@
-"""The data port: the listening socket, the I/O loops behind it, and the threads for what they leave to Python.
+"""The data port: the listening socket, the I/O loops behind it, and the threads for requests that Python answers.
 
 Entries never pass through Python.
 """
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 __all__ = ["DataPort"]
 
 OPEN_DOOR = (
-    "nobody is authenticated at the data port: whoever reaches it may read and write every ledger;"
-    " set bookieAuthProviderFactoryClass, or let a firewall keep strangers away"
+    "the data port has no authentication: every client that reaches it can read and write every ledger;"
+    " set bookieAuthProviderFactoryClass, or restrict access by a firewall"
 )
 
 NO_TLS = {"tls_handshakes": 0, "tls_handshakes_failed": 0}
-"""Shown by a bookie without TLS, too."""
+"""A bookie without TLS has these counters too."""
 
 log = logging.getLogger(__name__)
 
 
 class DataPort:
-    """Serves the wire protocol on one address. `start`, then `stop` (idempotent); the storage runs before and after."""
+    """Serves the wire protocol on one address. Call `start`, then `stop` (idempotent), while the storage runs."""
 
     def __init__(
         self,
@@ -77,7 +77,9 @@ class DataPort:
         self._auth_files = Repeating("auth-files", settings.auth_refresh_s, self.refresh)
 
     def start(self) -> tuple[str, int]:
-        """Bind, listen and serve; return the bound (host, port). StartRefused when the address cannot be had."""
+        """Bind, listen and serve, and return the bound (host, port). Raises StartRefused if the address cannot be
+        bound.
+        """
         settings = self.settings
         stores, pool = self.storage.stores, self.storage.pool
         if stores is None or pool is None:
@@ -119,7 +121,7 @@ class DataPort:
     def _sealed_loops(
         self, stores: StorageEngine, pool: ReadPoolWorkers, limits: PortLimits, policy: PolicyRequests
     ) -> list[IoLoopRunner]:
-        """Loops for TLS, to which those in clear move connections after START_TLS; none where TLS is not configured."""
+        """Return loops for TLS, to which the others move connections after START_TLS; none if TLS is not configured."""
         if self.tls is None:
             return []
         threads = self.tls.settings.io_threads
@@ -175,11 +177,11 @@ class DataPort:
         return thread
 
     def threads(self) -> tuple[threading.Thread, ...]:
-        """The essential threads: none may end before `stop`."""
+        """Return the essential threads; none of them may end before `stop`."""
         return (*self._threads, *self._policy_threads)
 
     def stop(self, grace_s: float) -> None:
-        """Stop accepting and reading, send what is owed within `grace_s` seconds, close every connection."""
+        """Stop accepting and reading, send pending responses within `grace_s` seconds, and close every connection."""
         if self._listener is None:
             return
         for loop in self._loops:
@@ -202,19 +204,19 @@ class DataPort:
         self._listener = None
 
     def _stop_workers(self) -> None:
-        """The loops have ended: whatever is answered now is for nobody."""
+        """Stop the policy threads. The loops have ended, so nobody receives their responses any more."""
         if self._workers is not None:
             self._workers.queue.stop()
         for thread in self._policy_threads:
             thread.join()
 
     def hurry(self) -> None:
-        """Let a running or coming `stop` close every connection at once. Any thread."""
+        """Let a running or later `stop` close every connection at once. Any thread."""
         for loop in self._loops:
             loop.stop(True)
 
     def close(self) -> None:
-        """Free the loops. Both this port and the storage, whose threads wake them, have stopped."""
+        """Free the loops, after this port and the storage, whose threads wake them, have stopped."""
         for loop in self._loops:
             loop.close()
         self._loops.clear()
@@ -230,32 +232,33 @@ class DataPort:
         return found + self._workers.refused_logins() if self._workers is not None else found
 
     def refresh(self) -> None:
-        """Look now whether files of the authentication have changed, and end connections that they let in no more."""
+        """Check now whether authentication files have changed, and close connections that are no longer valid."""
         if self._workers is not None and self._limits is not None and self._workers.refresh():
             self._limits.revoke()
             for loop in self._loops:
                 loop.wake()
 
     def users(self) -> list[UserCounts]:
-        """Who was let in, by name."""
+        """Return the counts of authenticated users, by name."""
         return self._workers.users() if self._workers is not None else []
 
     def batches(self) -> BatchView:
-        """Batch reads of both protocols in the histograms of BP-62: `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms),
-        `…_RESPONSE_SIZE` (bytes of entries with their lengths). A read that failed has a time only.
+        """Return batch reads of both protocols in the histograms of BP-62:
+        `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms) and `…_RESPONSE_SIZE` (bytes of entries with their
+        lengths). A failed read only has a time.
         """
         return merged([tally(()), *(loop.batches() for loop in self._loops)])
 
     def ops(self) -> list[tuple[dict[str, tuple[OpView, OpView]], list[OpView]]]:
-        """Times of requests in ns, of each loop: by name failed and not; of adds by journal."""
+        """Return the request times of each loop in ns: by name, failed and successful, and of adds by journal."""
         return [loop.ops() for loop in list(self._loops)]
 
     def directories(self) -> list[list[DirectoryView]]:
-        """Times of adds and reads in ns, and bytes of entries, by loop, then by ledger directory."""
+        """Return the times of adds and reads in ns, and bytes of entries, by loop, then by ledger directory."""
         return [loop.directories() for loop in list(self._loops)]
 
     def stats(self) -> dict[str, int]:
-        """Counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` rejected peers."""
+        """Return counters summed over the loops; `errors_<status>` and `turned_away_<reason>` count refusals and peers."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._workers.stats() if self._workers is not None else {}
         total |= self.tls.server_context.stats() if self.tls is not None else NO_TLS

@@ -154,7 +154,7 @@ def test_a_door_open_to_everybody_is_told(
     """Once at start, where other machines reach the data port and nobody has to say who he is."""
     provider = TokenServer((b"open",)) if authenticates else None
     with caplog.at_level(logging.INFO), local_bookie(tmp_path, provider=provider, host=host) as bookie:
-        told = [record for record in caplog.records if "nobody is authenticated at the data port" in record.message]
+        told = [record for record in caplog.records if "the data port has no authentication" in record.message]
         assert len(told) == says
         assert all((record.host, record.port) == bookie.address for record in told)  # type: ignore[attr-defined]
 

@@ -157,7 +157,7 @@ def test_the_log_names_who_was_refused(tmp_path: Path, caplog: pytest.LogCapture
     ):
         assert {one.ask(add(1, entry)).code for entry in range(50)} == {UNAUTHORIZED}
         assert two.ask(read(1, 0)).code != UNAUTHORIZED
-    rows = [vars(record) for record in caplog.records if "has no right" in record.getMessage()]
+    rows = [vars(record) for record in caplog.records if "lacks the right" in record.getMessage()]
     assert {row["user"] for row in rows} == {"token:read"}
     assert sum(row["times"] for row in rows) == 50
 

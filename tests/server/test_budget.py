@@ -22,7 +22,7 @@ def test_the_sum_counts_storage_and_network() -> None:
 
 def test_more_than_allowed_is_refused_with_the_parts() -> None:
     """The error names the sum, each part, the limit and the keys to change."""
-    with pytest.raises(StartRefused, match=r"6 MiB \(a 2, b 4\) but 5 MiB .*memoryLimitMb"):
+    with pytest.raises(StartRefused, match=r"6 MiB \(a 2, b 4\), but only 5 MiB .*memoryLimitMb"):
         budget.check({"a": 2 * MIB, "b": 4 * MIB}, 5 * MIB)
 
 

@@ -270,7 +270,7 @@ def test_unknown_keys_warn(bookies: Bookies) -> None:
     """An unknown key does not stop the bookie, and the log names the most similar known one."""
     (bookie,) = bookies(jurnalSyncData="false")
     assert "unknown key jurnalSyncData" in bookie.log_text()
-    assert "nearest known one is journalSyncData" in bookie.log_text()
+    assert "most similar known key is journalSyncData" in bookie.log_text()
 
 
 def test_json_log(bookies: Bookies) -> None:

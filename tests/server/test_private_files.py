@@ -86,7 +86,7 @@ def test_what_is_there_stays_and_is_told(mode: int, told: bool, caplog: pytest.L
         locks.acquire()
         locks.abandon()
         assert stat.S_IMODE(current.stat().st_mode) == mode
-        lines = [record for record in caplog.records if "may use" in record.message]
+        lines = [record for record in caplog.records if "can access" in record.message]
         assert [vars(record)["remedy"] for record in lines] == [f"chmod -R go= {root / 'journal'}"] * told
     finally:
         shutil.rmtree(root)

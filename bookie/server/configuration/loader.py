@@ -1,7 +1,9 @@
-"""One loader: a properties file and `BK_key` environment variables become frozen settings, or one clear error.
+"""The loader: turns a properties file and `BK_key` environment variables into frozen settings, or raises one clear
+error.
 
-Runs once, in the main thread, before anything else; reads the file and nothing more. What deserves a word but not a
-refusal (unknown keys, keys without a meaning here) is returned as notices, for the log is configured by the outcome.
+It runs once, in the main thread, before anything else, and reads only the file. What deserves a log line but not a
+refusal (unknown keys, keys without a meaning here) is returned as notices, because logging is configured by the
+settings.
 """
 
 import difflib
@@ -71,7 +73,7 @@ CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to log once logging runs: a level of the logging module and a text."""
+    """A message for when logging is configured: a level of the logging module and a text."""
 
     level: int
     text: str
@@ -79,7 +81,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, what to say about them, and every key that was set (name -> text, for the log)."""
+    """The settings, notices about them, and every key that was set (name -> text, for the log)."""
 
     settings: Settings
     notices: tuple[Notice, ...]
@@ -88,14 +90,14 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as somebody wrote it, and where."""
+    """A value as it was written, and where."""
 
     text: str
     origin: str
 
 
 def load(path: Path | None, environment: Mapping[str, str]) -> Loaded:
-    """Read `path` (None: environment only), apply the environment, check everything. Raises StartRefused."""
+    """Read `path` (None for environment only), apply the environment, and check everything. Raises StartRefused."""
     notices: list[Notice] = []
     given = _from_file(path, environment, notices) if path else {}
     given |= _from_environment(environment)
@@ -119,18 +121,20 @@ def _from_file(path: Path, environment: Mapping[str, str], notices: list[Notice]
     except UnicodeDecodeError as error:
         raise StartRefused(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
     except PropertiesError as error:
-        raise StartRefused(f"{path}, {error}; write a backslash twice to mean one") from None
+        raise StartRefused(f"{path}, {error}; write a backslash as two backslashes") from None
     except OSError as error:
-        raise StartRefused(f"{path}: cannot be read ({error.strerror}); name a readable file with --conf") from None
+        raise StartRefused(f"{path}: it cannot be read ({error.strerror}); set --conf to a readable file") from None
     given: dict[str, Given] = {}
     for item in properties:
         origin = f"{path.name}, line {item.line}"
         if item.key in given:
-            notices.append(Notice(logging.WARNING, f"{item.key} is set again in {origin}; the last one counts"))
+            notices.append(Notice(logging.WARNING, f"{item.key} is set again in {origin}; the last value counts"))
         try:
             text = interpolate(item.value, environment)
         except PropertiesError as error:
-            raise ConfigError(item.key, item.value, str(error), "set it, or write the value itself", origin) from None
+            raise ConfigError(
+                item.key, item.value, str(error), "set the variable, or write the value itself", origin
+            ) from None
         given[item.key] = Given(text.strip(), origin)
     return given
 
@@ -145,7 +149,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
 
 
 def _judge_foreign(name: str, value: Given, notices: list[Notice]) -> None:
-    """A key that fills no setting: refuse it where ignoring it would mislead, else say what becomes of it."""
+    """Judge a key that fills no setting: refuse it if ignoring it would mislead, otherwise add a notice."""
     if name in REFUSED:
         allowed, reason = REFUSED[name]
         if value.text.lower() != allowed:
@@ -156,7 +160,7 @@ def _judge_foreign(name: str, value: Given, notices: list[Notice]) -> None:
         notices.append(Notice(logging.DEBUG, f"{name} ({value.origin}) has no meaning here and is ignored"))
     else:
         nearest = difflib.get_close_matches(name, [*KEYS, *CURRENT_NAME], n=1, cutoff=0.0)
-        text = f"unknown key {name} ({value.origin}) is ignored; the nearest known one is {nearest[0]}"
+        text = f"unknown key {name} ({value.origin}) is ignored; the most similar known key is {nearest[0]}"
         notices.append(Notice(logging.WARNING, text))
 
 
@@ -187,13 +191,13 @@ def _settings(values: Mapping[str, Value], given: Mapping[str, Given]) -> Settin
 
 
 def _shown(key: Key, given: Given | None) -> str:
-    """As people may see it."""
+    """Return the text as people may see it."""
     text = given.text if given else key.default
     return MASK if text and SECRET.search(key.name) else text
 
 
 def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) -> None:
-    """Fields that depend on other fields or on the machine."""
+    """Fill fields that depend on other fields or on the machine."""
     if not fields["metadata"]["service_uri"]:
         fields["metadata"]["service_uri"] = _legacy_uri(values)
     if not fields["network"]["io_threads"]:
@@ -230,19 +234,19 @@ def _legacy_uri(values: Mapping[str, Value]) -> str:
 
 
 def _check(settings: Settings, given: Mapping[str, Given]) -> None:
-    """What one key alone cannot tell."""
+    """Check what no key alone can show. Raises ConfigError."""
     for key, reason, remedy in _contradictions(settings):
         value = given.get(key, Given(KEYS[key].default, "default"))
         raise ConfigError(key, value.text, reason, remedy, value.origin)
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """(key, reason, remedy) of settings that do not fit together."""
+    """Yield (key, reason, remedy) for settings that contradict each other."""
     network, journal, disks = settings.network, settings.journal, settings.disks
     if network.port == 0 and not (settings.server.allow_ephemeral_ports and settings.identity.bookie_id):
         yield (
             "bookiePort",
-            "a port chosen by the system cannot be part of a lasting identity",
+            "a port that the system chooses cannot be part of a lasting identity",
             "set a port, or allowEphemeralPorts=true together with bookieId",
         )
     yield from _directory_contradictions(settings)
@@ -261,33 +265,33 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     if network.auth_bytes_max > network.early_bytes_max:
         yield (
             "authMessageSizeMax",
-            "it is more than an eighth of serverMaxInputMemorySizeMb, which all who are not authenticated share",
+            "it is more than an eighth of serverMaxInputMemorySizeMb, which all unauthenticated connections share",
             "lower it, or raise serverMaxInputMemorySizeMb",
         )
     yield from _buffer_contradictions(settings)
     yield from _access_contradictions(settings)
     yield from _compaction_contradictions(settings.garbage)
     if settings.tls.provider_factory not in ("", TLS_FACTORY):
-        yield "tlsProviderFactoryClass", "it is not known here", f"set it to {TLS_FACTORY}, or remove it"
+        yield "tlsProviderFactoryClass", "it is not a known factory", f"set it to {TLS_FACTORY}, or remove it"
     if settings.tls.required and not settings.tls.provider_factory:
-        yield "tlsRequired", "there is no TLS, so nobody would be served", f"set tlsProviderFactoryClass={TLS_FACTORY}"
+        yield "tlsRequired", "without TLS nobody would be served", f"set tlsProviderFactoryClass={TLS_FACTORY}"
     asked_for = settings.tls.provider_factory and settings.tls.client_authentication
     if needs_certificates(settings.auth.provider) and not asked_for:
         yield (
             "bookieAuthProviderFactoryClass",
-            "it lets clients in by their TLS certificate but none is asked for",
+            "it authenticates clients by their TLS certificate, but none is requested",
             f"set tlsProviderFactoryClass={TLS_FACTORY} and tlsClientAuthentication=true",
         )
 
 
 def _access_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """A half of TLS is none, and an open door is for loopback only."""
+    """Yield contradictions of access control: incomplete TLS, and open access on addresses other than loopback."""
     access = settings.access
     for key, host, _ in _reachable(settings):
         if not (access.guarded or access.insecure_allowed):
             yield (
                 key,
-                f"whoever reaches a port at {host} could do everything",
+                f"every client that reaches a port at {host} would have full access",
                 "set adminTokensFile or adminTlsClientCaPath, or adminInsecureAllowed=true in a closed network",
             )
     if settings.http.enabled and settings.http.tls and not access.tls_certificate:
@@ -295,26 +299,28 @@ def _access_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
     if settings.http.self_test and not settings.http.enabled:
         yield "sanityCheckMetricsEnabled", "no port shows the metric", "set httpServerEnabled=true"
     if bool(access.tls_certificate) != bool(access.tls_key):
-        yield "adminTlsCertificatePath", "certificate and key come together", "set adminTlsKeyPath as well, or neither"
+        yield "adminTlsCertificatePath", "it and adminTlsKeyPath need each other", "set adminTlsKeyPath too, or neither"
     if access.tls_client_ca and not access.tls_certificate:
-        yield "adminTlsClientCaPath", "without TLS clients show no certificate", "set adminTlsCertificatePath as well"
+        yield "adminTlsClientCaPath", "clients present no certificate without TLS", "set adminTlsCertificatePath too"
     if bool(access.tls_subjects) > bool(access.tls_client_ca):
-        yield "adminTlsSubjects", "clients are not asked for certificates", "set adminTlsClientCaPath as well"
+        yield "adminTlsSubjects", "no certificates are requested of clients", "set adminTlsClientCaPath too"
     if access.tls_client_ca and not (access.tls_subjects or access.tokens_file):
-        yield "adminTlsClientCaPath", "no client may do anything", "give roles in adminTlsSubjects, or adminTokensFile"
+        yield "adminTlsClientCaPath", "no client has any rights", "give roles in adminTlsSubjects, or adminTokensFile"
 
 
 def _open_doors(settings: Settings) -> Iterator[str]:
-    """What deserves a warning about admin ports that other machines reach."""
+    """Yield warnings about admin ports that other machines can reach."""
     for key, host, remedy in _reachable(settings):
         if not settings.access.guarded:
-            yield f"{key}={host}, adminInsecureAllowed=true: whoever reaches that port may do everything"
+            yield f"{key}={host}, adminInsecureAllowed=true: every client that reaches that port has full access"
         elif remedy:
             yield f"{key}={host}: tokens cross the network in clear; {remedy}"
 
 
 def _reachable(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Key and address of each admin port that other machines reach, and how to encrypt one that is in clear."""
+    """Yield key and address of each admin port that other machines can reach, and how to encrypt it if it is in
+    clear.
+    """
     server, http, certificate = settings.server, settings.http, settings.access.tls_certificate
     if server.admin_port >= 0 and not is_loopback(server.admin_host):
         yield "adminHost", server.admin_host, "" if certificate else "set adminTlsCertificatePath"
@@ -330,18 +336,18 @@ def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, st
         ("indexDirectories", storage.index_directories),
     ):
         if len(set(directories)) != len(directories):
-            yield key, "a directory stands there twice", "name each directory once"
+            yield key, "it has a directory twice", "list each directory once"
     indexes, ledgers = len(storage.index_directories), len(storage.ledger_directories)
     if indexes != ledgers:
         yield (
             "indexDirectories",
-            f"there are {indexes} of them but {ledgers} ledgerDirectories",
-            "name as many, in the same order",
+            f"it has {indexes} directories, but ledgerDirectories has {ledgers}",
+            "list as many, in the same order",
         )
 
 
 def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Whatever the wire admits, buffers, caches and journal must be able to carry: docs/limits.md."""
+    """Yield buffers, caches and journals that are too small for what the wire protocol admits: docs/limits.md."""
     network, journal, frame = settings.network, settings.journal, settings.network.frame_bytes_max
     journals, ledgers = len(journal.directories), len(settings.storage.ledger_directories)
     cache = settings.storage.write_cache_bytes // ledgers
@@ -354,26 +360,26 @@ def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
         if takes < entry:
             two_frames = 2 * (frame + 4 * journal.alignment_bytes)
             least = -(-two_frames * count // MIB)
-            yield key, f"each {what} gets {each} bytes but two frames need {two_frames}", f"raise it to {least} or more"
+            yield key, f"each {what} gets {each} bytes; two frames need {two_frames}", f"raise it to {least} or more"
     if journal.buffer_bytes > 2 * BOUNDS.group_bytes:
         most = 2 * BOUNDS.group_bytes
-        given = f"each journal gets {journal.buffer_bytes} bytes but its two groups take {most} at most"
+        given = f"each journal gets {journal.buffer_bytes} bytes, but its two groups can use only {most}"
         yield "journalMaxMemorySizeMb", given, f"lower it to {most * journals // MIB}"
     least = backlog_bytes_least(settings.storage, journal)
     if 0 < journal.backlog_bytes_max < least:
-        reason = f"checkpoints of write caches of {settings.storage.write_cache_bytes} bytes lag by {least} as it is"
+        reason = f"checkpoints of write caches of {settings.storage.write_cache_bytes} bytes need {least} bytes anyway"
         yield "journalMaxBacklogMB", reason, f"raise it to {-(-least // MIB)}, or 0"
     for key, size in (
         ("serverMaxInputMemorySizeMb", network.input_bytes_max),
         ("serverMaxOutputMemorySizeMb", network.output_bytes_max),
     ):
         if size < 2 * frame:
-            reason = f"one frame on its way through buffers that grow may need {2 * frame} bytes"
+            reason = f"one frame in growing buffers may need {2 * frame} bytes"
             yield key, reason, f"raise it to {-(-2 * frame // MIB)} or more, or lower nettyMaxFrameSizeBytes"
 
 
 def _compaction_contradictions(garbage: GarbageSettings) -> Iterator[tuple[str, str, str]]:
-    """Compactions run in cycles, and a major one does more than a minor one and seldomer."""
+    """Yield contradictory compaction settings: compactions run in cycles, and a major one does more, and less often."""
     for kind, enabled, interval_s in (
         ("minor", garbage.minor_enabled, garbage.minor_interval_s),
         ("major", garbage.major_enabled, garbage.major_interval_s),

@@ -1,4 +1,4 @@
-"""Settings that belong to the server package: frozen values with units in their names. `loader` fills them."""
+"""Settings that belong to the server package: frozen values with units in their names, filled by `loader`."""
 
 import os
 from collections.abc import Mapping
@@ -27,31 +27,31 @@ __all__ = [
 
 
 def cores() -> int:
-    """CPUs this process may run on."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSettings(LoopSettings):
-    """The data port: besides the limits of its I/O loops, what it binds and the Python threads behind it."""
+    """The data port: the limits of its I/O loops, its address, and the Python threads behind it."""
 
     host: str = "127.0.0.1"
-    """What to bind; `identity.bind_host` finds it."""
+    """The address to bind, determined by `identity.bind_host`."""
     port: int = 3181
-    """0 lets the system choose; `DataPort.start` returns what it chose."""
+    """0 lets the system choose a port, which `DataPort.start` returns."""
     io_threads: int = 0
-    """0 means one for each CPU; `loader` puts the number in."""
+    """0 means one for each CPU; `loader` replaces it by that number."""
     policy_threads: int = 2
-    """Python threads for authentication and seldom requests."""
+    """Python threads for authentication and rare requests."""
     policy_queue_max: int = 1000
     policy_bytes_max: int = 16 * MIB
-    """Of the frames of requests that wait for those threads."""
+    """Memory for the frames of requests that wait for those threads."""
     auth_bytes_max: int = 64 * 1024
-    """An AUTH frame of a connection that is not authenticated yet."""
+    """The largest AUTH frame of a connection that is not authenticated yet."""
     auth_refresh_s: int = 10
-    """Files of the provider are looked at so often; 0: they are read once."""
+    """How often files of the provider are checked for changes; 0 reads them once."""
     access_log: str = ""
-    """Path of its newest file; empty: none is kept."""
+    """The path of its newest file; empty for no access log."""
     access_log_share: float = 0.01
     access_log_file_bytes_max: int = 64 * MIB
     access_log_files_max: int = 8
@@ -59,28 +59,28 @@ class NetworkSettings(LoopSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """TLS on the data port. Paths are as in the file; empty means unset."""
+    """TLS on the data port. Paths are as in the configuration file; empty means unset."""
 
     provider_factory: str = ""
-    """Empty: no TLS."""
+    """Empty for no TLS."""
     key_store_type: str = "pem"
     key_store: str = ""
     """The private key (PEM), or key and certificates (PKCS12)."""
     key_store_password_path: str = ""
     certificate_path: str = ""
-    """The certificate and those between it and the root (PEM)."""
+    """The certificate and intermediate certificates (PEM)."""
     trust_store_type: str = "pem"
     trust_store: str = ""
     trust_store_password_path: str = ""
     client_authentication: bool = False
     required: bool = False
-    """In clear nothing is served but the request for encryption."""
+    """Nothing is served in clear but the request for encryption."""
     clear_login: bool = True
-    """What was shown in clear behind START_TLS, or proven in clear before it, counts inside."""
+    """A proof that was sent in clear after START_TLS, or a challenge answered in clear before it, counts inside TLS."""
     protocols: str = ""
     cipher_suites: str = ""
     refresh_s: int = 60
-    """0: the files are read once."""
+    """How often the files are checked for changes; 0 reads them once."""
     io_threads: int = 1
     handshake_timeout_ms: int = 10_000
     handshakes_max: int = 4096
@@ -89,42 +89,42 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSettings:
-    """Where cookies, registrations and ledger metadata live."""
+    """The metadata store, which holds cookies, registrations and ledger metadata."""
 
     service_uri: str
     session_timeout_ms: int = 10_000
     backoff_start_ms: int = 1_000
     backoff_max_ms: int = 10_000
     retries_max: int = -1
-    """-1: without end."""
+    """-1 for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskSettings:
-    """When a disk counts as full and what follows. Thresholds are fractions of the file system in use."""
+    """When a disk counts as full, and the consequences. Thresholds are the used share of the file system."""
 
     usage_max: float = 0.95
     usage_low: float = 0.95
-    """Once all directories were full, writable again below this."""
+    """After all directories were full, the bookie becomes writable again below this."""
     usage_warn: float = 0.90
     check_interval_ms: int = 10_000
     any_full_is_read_only: bool = True
     read_only_allowed: bool = True
-    """False: a full bookie stops instead of becoming read-only."""
+    """If false, a full bookie stops instead of becoming read-only."""
     force_read_only: bool = False
     log_room_bytes: int = 1 << 30
-    """A full directory takes new entry logs of a compaction while it has so much left."""
+    """The free space with which a full directory still accepts new entry logs of a compaction."""
     index_room_bytes: int = 100 * MIB
-    """What a full index directory must have left for adds of a recovery."""
+    """The free space that a full index directory must have for recovery adds."""
     recovery_room_bytes: int = 1 << 30
-    """What a full ledger directory must have left for them."""
+    """The free space that a full ledger directory must have for recovery adds."""
     keep_status: bool = False
-    """Whether the bookie was read-only is kept in `BOOKIE_STATUS` over a restart."""
+    """Keep in `BOOKIE_STATUS` over a restart whether the bookie was read-only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Everything else of the process."""
+    """The other settings of the process."""
 
     allow_ephemeral_ports: bool = False
     admin_host: str = "127.0.0.1"
@@ -134,7 +134,7 @@ class ServerSettings:
     shutdown_timeout_ms: int = 30_000
     switch_interval_us: int = 500
     memory_limit_bytes: int = 0
-    """0: what the machine and the control group allow."""
+    """0 for what the machine and the control group allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,16 +144,16 @@ class AdminSettings:
     connections_max: int = 1000
     connections_per_address_max: int = 750
     handshake_timeout_ms: int = 10_000
-    """To the first byte, and from there to the end of the handshakes of TLS and HTTP/2."""
+    """The time limit for the first byte, and after that for the handshakes of TLS and HTTP/2."""
     idle_timeout_ms: int = 300_000
-    """A connection without a call is closed after this."""
+    """A connection without calls is closed after this time."""
     send_timeout_ms: int = 30_000
-    """What lies ready for a peer is taken within this, 64 KiB at a time."""
+    """The time in which a peer must receive 64 KiB of pending responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """Who may do what at the admin ports. Paths; empty: there is no such file."""
+    """Access control of the admin ports. Paths are empty if there is no such file."""
 
     tokens_file: str = ""
     tls_certificate: str = ""
@@ -162,24 +162,24 @@ class AccessSettings:
     tls_subjects: str = ""
     """`role:name`, separated by commas."""
     insecure_allowed: bool = False
-    """Whoever reaches the ports may do everything, unless there are tokens or certificates."""
+    """Give every client full access, unless tokens or certificates are configured."""
     sessions_max: int = 1024
     sessions_per_peer_max: int = 256
-    """Of other processes with the embedded metadata store: in all, and from one address."""
+    """Sessions of other processes with the embedded metadata store: in total, and from one address."""
 
     @property
     def guarded(self) -> bool:
-        """Whether callers must show a token or a certificate."""
+        """Whether callers must present a token or a certificate."""
         return bool(self.tokens_file or self.tls_client_ca)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsSettings:
-    """What is shown of what is counted."""
+    """Which statistics are shown."""
 
     enabled: bool = True
     rollover_s: int = 60
-    """Quantiles are of the last window of this length."""
+    """The length of the window for which quantiles are computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,26 +189,26 @@ class HttpSettings:
     enabled: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
-    """0 lets the system choose."""
+    """0 lets the system choose a port."""
     tls: bool = False
     threads: int = 8
     request_timeout_ms: int = 30_000
     connections_max: int = 256
     connections_per_address_max: int = 192
     receive_timeout_ms: int = 10_000
-    """To the first byte of a connection, from there to the end of a handshake, and for each request."""
+    """The time limit for the first byte of a connection, then for a TLS handshake, and for each request."""
     send_timeout_ms: int = 10_000
-    """For an answer to be taken, and a second more for each 64 KiB of it."""
+    """The time limit for sending a response, to which a second is added for each 64 KiB."""
     output_bytes_max: int = 64 * MIB
-    """Answers that wait for their peers."""
+    """Memory for unsent responses."""
     self_test: bool = False
     allowed_hosts: str = ""
-    """Names of this port besides its own, separated by commas; `*.example` is every name below it."""
+    """Names of this port in addition to its own, separated by commas; `*.example` means every name below it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryHosting:
-    """Whether auto-recovery runs in this process, and its keys as they are spelt, in upstream's units."""
+    """Whether auto-recovery runs in this process, and its keys as they are written, in Apache BookKeeper's units."""
 
     enabled: bool = False
     keys: Mapping[str, bool | int | float | str] = field(default_factory=dict)
@@ -216,7 +216,7 @@ class RecoveryHosting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings of one bookie, each part handed to the room that it belongs to."""
+    """All settings of one bookie. Each part goes to the module that it belongs to."""
 
     identity: IdentitySettings
     metadata: MetadataSettings
@@ -235,4 +235,4 @@ class Settings:
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     http: HttpSettings = field(default_factory=HttpSettings)
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Every key with the text that counts, secrets masked: for people to read."""
+    """Every key with its effective text, for people; secrets are masked."""

@@ -1,4 +1,5 @@
-"""What a bookie measures, under Apache BookKeeper's names where it has one and under `pybookie_` where it has none.
+"""The metrics of a bookie, under Apache BookKeeper's names if it has one, and otherwise with the prefix `pybookie_`.
 
-The compiled modules count; nothing here is on the way of an entry. Families and their text: `bookie.metrics`.
+The compiled modules count; nothing here is on the path of an entry. `bookie.metrics` has families and their text
+formats.
 """

@@ -1,4 +1,4 @@
-"""All that one bookie measures, put together at each call. Any thread; nobody is stopped for it."""
+"""All metrics of one bookie, collected at each call. Any thread; no other thread is stopped for it."""
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ STATUS = {"writable": 1, "read-only": 0}
 
 
 class BookieMetrics:
-    """The families of one bookie. `families` may be called while it starts, runs and stops."""
+    """The metric families of one bookie. `families` may be called while the bookie starts, runs and stops."""
 
     def __init__(
         self, storage: LedgerStorage, port: DataPort, disks: DiskMonitor, settings: StatisticsSettings
@@ -45,10 +45,10 @@ class BookieMetrics:
     def families(
         self, state: str, common: Mapping[str, float], collected: Sequence[Mapping[str, float]]
     ) -> list[Family]:
-        """Each name once; none where statistics are off.
+        """Return each family once, or none if statistics are disabled.
 
-        `state`: the bookie's. `common`: what all its parts count. `collected`: what garbage collection counts of each
-        ledger directory; empty before it begins.
+        `state` is the bookie's state, `common` has the counters of all its parts, and `collected` those of garbage
+        collection for each ledger directory; it is empty before that begins.
         """
         if not self._enabled:
             return []
@@ -67,8 +67,9 @@ class BookieMetrics:
         journals = self._storage.journal_stats()
         directories = [(labels, stats) for (labels, _), stats in zip(stores, collected, strict=False)]
         return chain(
-            [gauge("bookie_SERVER_STATUS", "1 writable, 0 read-only, -1 not registered.", STATUS.get(state, -1)),
-             gauge("bookie_JOURNAL_DIRS", "Journal directories.", len(journals))],
+            [gauge("bookie_SERVER_STATUS", "1 if writable, 0 if read-only, -1 if not registered.",
+                   STATUS.get(state, -1)),
+             gauge("bookie_JOURNAL_DIRS", "Number of journal directories.", len(journals))],
             families(server.ROWS, [((), common)]),
             server.refusals(common),
             server.turned_away(common),
@@ -104,10 +105,10 @@ class BookieMetrics:
 
 
 def _batches(view: BatchView) -> Iterable[Family]:
-    """BP-62."""
+    """Yield the histograms of BP-62."""
     name = "bookkeeper_server_BATCH_READ_ENTRY"
     yield _histogram(f"{name}_REQUEST", "Time of a batch read in milliseconds.", view.request_ms)
-    yield _histogram(f"{name}_RESPONSE_SIZE", "Bytes of entries in the answer to a batch read.", view.response_bytes)
+    yield _histogram(f"{name}_RESPONSE_SIZE", "Bytes of entries in the response to a batch read.", view.response_bytes)
 
 
 def _histogram(name: str, text: str, view: Histogram) -> Family:

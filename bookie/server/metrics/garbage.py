@@ -1,4 +1,4 @@
-"""Metrics of garbage collection: of the one thread that does it, and of each ledger directory."""
+"""Metrics of garbage collection: of its thread, and of each ledger directory."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,14 +10,14 @@ __all__ = ["DIRECTORY_ROWS", "ROWS", "runtimes"]
 
 ROWS = (
     *counters(
-        ("gc_cycles_total", "pybookie_gc_cycles_total", "Collections of garbage."),
-        ("gc_failed_cycles_total", "pybookie_gc_failed_cycles_total", "Collections that ended with an error."),
+        ("gc_cycles_total", "pybookie_gc_cycles_total", "Cycles of garbage collection."),
+        ("gc_failed_cycles_total", "pybookie_gc_failed_cycles_total", "Cycles that ended with an error."),
         ("gc_over_replicated_ledger_total", "pybookie_gc_over_replicated_ledgers_total",
          "Ledgers deleted because they had moved to other bookies."),
     ),
     *gauges(
-        ("gc_kept_logs", "pybookie_gc_kept_logs", "Entry logs that could not be collected because they are damaged."),
-        ("gc_alarm", "pybookie_gc_alarm", "1 while an operator must allow a collection that deletes very much."),
+        ("gc_kept_logs", "pybookie_gc_kept_logs", "Entry logs that cannot be collected because they are damaged."),
+        ("gc_alarm", "pybookie_gc_alarm", "1 while an operator must confirm an unusually large deletion of ledgers."),
     ),
 )  # fmt: skip
 
@@ -29,39 +29,39 @@ DIRECTORY_ROWS = (
         ("gc_deleted_ledger_total", "bookie_DELETED_LEDGER_TOTAL", "Ledgers deleted."),
         ("gc_reclaim_failed_to_delete", "bookie_RECLAIM_FAILED_TO_DELETE", "Entry logs that could not be deleted."),
         ("gc_reclaimed_compaction_space_bytes", "bookie_RECLAIMED_COMPACTION_SPACE_BYTES",
-         "Bytes given back by compaction."),
+         "Bytes freed by compaction."),
         ("gc_reclaimed_deletion_space_bytes", "bookie_RECLAIMED_DELETION_SPACE_BYTES",
-         "Bytes given back by deleting entry logs in which nothing lived."),
+         "Bytes freed by deleting entry logs without live entries."),
     ),
     *gauges(
         ("gc_active_ledger_total", "bookie_ACTIVE_LEDGER_TOTAL", "Ledgers stored, as of the last collection."),
         ("gc_active_entry_log_total", "bookie_ACTIVE_ENTRY_LOG_TOTAL", "Entry logs, as of the last collection."),
         ("gc_active_entry_log_space_bytes", "bookie_ACTIVE_ENTRY_LOG_SPACE_BYTES",
-         "Bytes that live in entry logs, as of the last collection."),
+         "Live bytes in entry logs, as of the last collection."),
         ("gc_entry_log_space_bytes", "bookie_ENTRY_LOG_SPACE_BYTES", "Bytes of entry logs, as of the last collection."),
-        ("gc_entry_log_compact_ratio", "bookie_ENTRY_LOG_COMPACT_RATIO", "The share of those bytes that lives."),
+        ("gc_entry_log_compact_ratio", "bookie_ENTRY_LOG_COMPACT_RATIO", "Share of live bytes in entry logs, 0 to 1."),
         *[(f"gc_entry_log_usage_buckets_le_{edge}", f"bookie_entry_log_usage_buckets_le_{edge}",
-           f"Entry logs of which more than {edge - 10} and at most {edge} percent live.")
+           f"Entry logs with more than {edge - 10} and at most {edge} percent of live bytes.")
           for edge in range(10, 101, 10)],
     ),
 )  # fmt: skip
-"""With labels `ledgerDir` and `indexDir`."""
+"""With the labels `ledgerDir` and `indexDir`."""
 
 
 def runtimes(stats: Mapping[str, float]) -> Iterator[Family]:
-    """How often the parts of a collection ran and how long they took, in milliseconds."""
+    """Yield the number of runs of each part of a collection, and their durations in milliseconds."""
     if "gc_cycles_total" not in stats:
         return
     compactions = stats["gc_minor_compaction_total"] + stats["gc_major_compaction_total"]
     for stat, name, text, count in (
-        ("gc_thread_runtime_ms", "THREAD_RUNTIME", "Time of a collection, in milliseconds.", stats["gc_cycles_total"]),
-        ("gc_gc_ledger_runtime_ms", "GC_LEDGER_RUNTIME", "Of it: deleting ledgers.", stats["gc_cycles_total"]),
+        ("gc_thread_runtime_ms", "THREAD_RUNTIME", "Time of a cycle, in milliseconds.", stats["gc_cycles_total"]),
+        ("gc_gc_ledger_runtime_ms", "GC_LEDGER_RUNTIME", "Part of it: deleting ledgers.", stats["gc_cycles_total"]),
         (
             "gc_extract_meta_runtime_ms",
             "EXTRACT_META_RUNTIME",
-            "Of it: adding up what lives.",
+            "Part of it: summing live bytes.",
             stats["gc_cycles_total"],
         ),
-        ("gc_compact_runtime_ms", "COMPACT_RUNTIME", "Of it: compaction.", compactions),
+        ("gc_compact_runtime_ms", "COMPACT_RUNTIME", "Part of it: compaction.", compactions),
     ):
         yield totals(f"bookie_{name}", text, [((), int(count), stats[stat])])

@@ -1,4 +1,4 @@
-"""Tables that turn counters into families: one row a metric. Pure."""
+"""Tables that turn counters into families, with one row per metric. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from bookie.metrics.family import Family, Kind, Labels, Sample
 __all__ = ["counters", "families", "gauges", "MS", "Part", "Row"]
 
 MS = 1e-6
-"""What makes milliseconds of nanoseconds."""
+"""Converts nanoseconds to milliseconds."""
 
 Part = tuple[Labels, Mapping[str, float]]
-"""What one part of the bookie counts, and the labels that tell it from its like."""
+"""The counters of one part of the bookie, with the labels that distinguish it from others of its kind."""
 
 
 class Row(NamedTuple):
-    """The counter `stat` times `scale`, as the metric `name`."""
+    """The counter `stat`, multiplied by `scale`, as the metric `name`."""
 
     stat: str
     name: str
@@ -25,12 +25,12 @@ class Row(NamedTuple):
 
 
 def counters(*rows: tuple[str, str, str] | tuple[str, str, str, float]) -> tuple[Row, ...]:
-    """Rows of (stat, name, help[, scale]) that only grow, or that Apache BookKeeper types so."""
+    """Return rows of (stat, name, help[, scale]) that only grow, or that Apache BookKeeper declares as counters."""
     return tuple(_row(Kind.COUNTER, row) for row in rows)
 
 
 def gauges(*rows: tuple[str, str, str] | tuple[str, str, str, float]) -> tuple[Row, ...]:
-    """The same for what goes up and down."""
+    """Return rows of values that go up and down."""
     return tuple(_row(Kind.GAUGE, row) for row in rows)
 
 
@@ -40,7 +40,7 @@ def _row(kind: Kind, row: tuple[str, str, str] | tuple[str, str, str, float]) ->
 
 
 def families(rows: Iterable[Row], parts: Iterable[Part]) -> Iterator[Family]:
-    """A family a row, with a sample for each part that counts it."""
+    """Yield one family per row, with a sample for each part that has the counter."""
     parts = list(parts)
     for row in rows:
         samples = tuple(

@@ -12,11 +12,11 @@ __all__ = ["BOOKIE_ROWS", "JOURNAL_ROWS", "limits", "read_families", "STORE_ROWS
 BOOKIE_ROWS = (
     *counters(
         ("add_bytes", "bookie_WRITE_BYTES", "Bytes of entries added."),
-        ("read_pool_served", "pybookie_disk_reads_served_total", "Reads that were served from the disk."),
+        ("read_pool_served", "pybookie_disk_reads_served_total", "Reads served from disk."),
         (
             "uncached_reads_refused",
             "pybookie_uncached_reads_refused_total",
-            "Reads of the disk refused because the memory for those that the read cache cannot take was used up.",
+            "Reads from disk refused because the memory for reads that the read cache cannot take was used up.",
         ),
     ),
     *gauges(
@@ -24,7 +24,7 @@ BOOKIE_ROWS = (
         (
             "uncached_read_bytes",
             "pybookie_uncached_read_bytes",
-            "Memory of entries read while the read cache waits for slow readers.",
+            "Memory of entries that were read while slow readers held the read cache.",
         ),
     ),
 )
@@ -34,50 +34,50 @@ STORE_ROWS = (
     *counters(
         ("adds", "pybookie_added_entries_total", "Entries added."),
         ("add_bytes", "pybookie_added_bytes_total", "Bytes of entries added."),
-        ("write_cache_hits", "bookie_write_cache_hits", "Entries that reads took from the write cache."),
-        ("read_cache_hits", "bookie_read_cache_hits", "Entries found in the read cache when they were asked for."),
-        ("read_cache_misses", "bookie_read_cache_misses", "Entries whose reader waited for the disk."),
+        ("write_cache_hits", "bookie_write_cache_hits", "Entries that reads found in the write cache."),
+        ("read_cache_hits", "bookie_read_cache_hits", "Entries that reads found in the read cache."),
+        ("read_cache_misses", "bookie_read_cache_misses", "Entries for which a reader waited for the disk."),
         ("flushes", "pybookie_flushes_total", "Checkpoints that flushed this directory."),
-        ("flushes_put_off", "pybookie_flushes_put_off_total", "Flushes that came to nothing and are tried again."),
+        ("flushes_put_off", "pybookie_flushes_put_off_total", "Flushes that failed and are retried."),
         ("carry_overs", "pybookie_carry_overs_total",
-         "Times that what it has in memory was journaled again, because it cannot be flushed."),
-        ("carried_bytes", "pybookie_carried_bytes_total", "Bytes journaled again by those."),
+         "Times that unflushed entries were written to the journal again because the directory cannot be flushed."),
+        ("carried_bytes", "pybookie_carried_bytes_total", "Bytes that were written to the journal again for that."),
         ("flushed_entries", "pybookie_flushed_entries_total", "Entries flushed to entry logs."),
         ("flushed_bytes", "pybookie_flushed_bytes_total", "Bytes flushed to entry logs."),
-        ("corrupt_records", "pybookie_corrupt_records_total", "Records read that were not what the index promised."),
+        ("corrupt_records", "pybookie_corrupt_records_total", "Records read that differed from the index."),
         ("short_batches", "pybookie_short_batches_total",
-         "Batch reads cut short because the disk failed a later entry."),
-        ("failed_reads", "pybookie_failed_reads_total", "Reads that the disk failed."),
-        ("index_damage", "pybookie_index_damage_total", "Times that damage was met in the location index."),
+         "Batch reads with fewer entries because the disk could not read a later one."),
+        ("failed_reads", "pybookie_failed_reads_total", "Reads that failed on disk."),
+        ("index_damage", "pybookie_index_damage_total", "Times that damage was found in the location index."),
         ("index_repairs", "pybookie_index_repairs_total",
-         "Times that the location index was replaced by what could be read of it."),
-        ("ledgers_closed", "pybookie_ledgers_write_closed_total", "Ledgers whose end was announced."),
+         "Times that the location index was replaced by its readable part."),
+        ("ledgers_closed", "pybookie_ledgers_write_closed_total", "Ledgers with a write close."),
         ("disk_reads", "pybookie_disk_reads_total", "Reads of entry logs."),
         ("disk_read_bytes", "pybookie_disk_read_bytes_total", "Bytes read from entry logs."),
-        ("readahead_entries", "pybookie_readahead_entries_total", "Entries read ahead of what was asked for."),
-        ("rereads", "pybookie_reread_entries_total", "Entries read from disk that had been read from it before."),
-        ("evicted_pages", "pybookie_read_cache_evicted_pages_total", "Pages that left the read cache."),
+        ("readahead_entries", "pybookie_readahead_entries_total", "Entries read ahead."),
+        ("rereads", "pybookie_reread_entries_total", "Entries read from disk that had been read from disk before."),
+        ("evicted_pages", "pybookie_read_cache_evicted_pages_total", "Pages evicted from the read cache."),
         ("evicted_untouched_pages", "pybookie_read_cache_evicted_untouched_pages_total",
-         "Pages that left the read cache before anybody took of them."),
-        ("evicted_entries", "pybookie_read_cache_evicted_entries_total", "Entries that left the read cache."),
-        ("evicted_bytes", "pybookie_read_cache_evicted_bytes_total", "Bytes that left the read cache."),
+         "Pages evicted from the read cache before any read used them."),
+        ("evicted_entries", "pybookie_read_cache_evicted_entries_total", "Entries evicted from the read cache."),
+        ("evicted_bytes", "pybookie_read_cache_evicted_bytes_total", "Bytes evicted from the read cache."),
         ("evicted_unused_entries", "pybookie_read_cache_evicted_unused_entries_total",
-         "Entries that left the read cache and nobody took: a lower bound."),
+         "Entries evicted from the read cache that no read used: a lower bound."),
         ("evicted_unused_bytes", "pybookie_read_cache_evicted_unused_bytes_total",
-         "Bytes that left the read cache and nobody took: a lower bound."),
+         "Bytes evicted from the read cache that no read used: a lower bound."),
         ("read_cache_evicted_segments", "pybookie_read_cache_evicted_segments_total",
          "Segments of the read cache that were emptied."),
-        ("readahead_shrunk", "pybookie_readahead_shrunk_total", "Times that readahead was made shorter."),
-        ("readahead_grown", "pybookie_readahead_grown_total", "Times that readahead was made longer again."),
+        ("readahead_shrunk", "pybookie_readahead_shrunk_total", "Times that the read-ahead was reduced."),
+        ("readahead_grown", "pybookie_readahead_grown_total", "Times that the read-ahead was increased again."),
         ("ledger_logs_write_closed", "pybookie_ledger_logs_write_closed_total",
-         "Entry logs of one ledger closed because its end was announced."),
+         "Entry logs of one ledger closed because of a write close."),
     ),
     *gauges(
         ("held_back_bytes", "pybookie_journal_held_back_bytes",
-         "Bytes of a journal from the mark of this directory on: what its next checkpoint lets go."),
+         "Bytes of a journal from the mark of this directory on, which its next checkpoint releases."),
         ("mark_age_s", "pybookie_mark_age_seconds", "Seconds since the mark of this directory moved."),
         ("doubtful_ledgers", "pybookie_doubtful_ledgers",
-         "Ledgers that may have lost places in the location index: nothing of them is denied."),
+         "Ledgers of which the location index may have lost entries, so that none of their entries is denied."),
         ("quarantined_ledgers", "pybookie_quarantined_ledgers", "Ledgers in quarantine."),
         ("kept_fences", "pybookie_kept_fences", "Deleted ledgers whose fence is kept."),
         ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),
@@ -85,32 +85,32 @@ STORE_ROWS = (
         ("read_cache_bytes", "bookie_read_cache_size", "Bytes in the read cache."),
         ("ledgers", "bookie_ledgers_count", "Ledgers stored."),
         ("index_entries", "bookie_entries_count",
-         "Entries stored: those counted at the last collection of garbage, and flushed since."),
-        ("entry_logs_open", "pybookie_entry_logs_open", "Entry logs that still take entries."),
+         "Entries stored: those counted by the last garbage collection, and those flushed since."),
+        ("entry_logs_open", "pybookie_entry_logs_open", "Entry logs that still accept entries."),
         ("entry_logs_behind", "pybookie_entry_logs_behind",
-         "Log ids handed out since the oldest log that still takes entries."),
+         "Log ids allocated since the oldest log that still accepts entries."),
         ("ledger_logs_active", "bookie_entrylogger_NUM_OF_WRITE_ACTIVE_LEDGERS",
-         "Ledgers with an entry log of their own open for writing."),
+         "Ledgers with an entry log of their own that is open for writing."),
     ),
     *counters(
         ("ledger_logs_expired", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_EXPIRY",
-         "Entry logs of one ledger closed because nobody wrote to them."),
+         "Entry logs of one ledger closed because nothing was written to them."),
         ("ledger_logs_displaced", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_MAXSIZE",
          "Entry logs of one ledger closed because too many were open."),
         ("ledger_logs_several", "bookie_entrylogger_NUM_LEDGERS_HAVING_MULTIPLE_ENTRYLOGS",
-         "Ledgers that began a second entry log of their own."),
+         "Ledgers that filled one entry log of their own and began another."),
     ),
 )  # fmt: skip
-"""With labels `ledgerDir` and `indexDir`."""
+"""With the labels `ledgerDir` and `indexDir`."""
 
 JOURNAL_ROWS = (
     *counters(
         ("bytes", "bookie_journal_JOURNAL_WRITE_BYTES", "Bytes written to the journal."),
-        ("flush_wait", "bookie_journal_JOURNAL_NUM_FLUSH_MAX_WAIT", "Groups written because their time was over."),
+        ("flush_wait", "bookie_journal_JOURNAL_NUM_FLUSH_MAX_WAIT", "Groups written because their wait was over."),
         ("flush_bytes", "bookie_journal_JOURNAL_NUM_FLUSH_MAX_OUTSTANDING_BYTES",
          "Groups written because they were large enough."),
         ("flush_empty", "bookie_journal_JOURNAL_NUM_FLUSH_EMPTY_QUEUE",
-         "Groups written because nothing else was being written."),
+         "Groups written because no other group was being written."),
         ("groups", "pybookie_journal_groups_total", "Groups written and synced."),
         ("entries", "pybookie_journal_records_total", "Records written."),
     ),
@@ -119,32 +119,34 @@ JOURNAL_ROWS = (
         ("groups_in_write", "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE", "Groups that are being written."),
     ),
     *gauges(
-        ("backlog_bytes", "pybookie_journal_backlog_bytes", "Bytes of files that a start would replay."),
-        ("at_limit", "pybookie_journal_at_limit", "1: that is more than journalMaxBacklogMB, and adds are refused."),
-        ("buffer_bytes", "bookie_journal_JOURNAL_MEMORY_MAX", "Bytes of records that may wait for the disk."),
+        ("backlog_bytes", "pybookie_journal_backlog_bytes", "Bytes of journal files that a start would replay."),
+        ("at_limit", "pybookie_journal_at_limit", "1 while this exceeds journalMaxBacklogMB and adds are refused."),
+        ("buffer_bytes", "bookie_journal_JOURNAL_MEMORY_MAX", "Most bytes of records that may wait for the disk."),
         ("queued_bytes", "bookie_journal_JOURNAL_MEMORY_USED", "Bytes of records that wait for the disk."),
     ),
 )  # fmt: skip
-"""With label `journalIndex`."""
+"""With the label `journalIndex`."""
 
 
 def limits(settings: StorageSettings) -> Iterator[Family]:
-    """What the configuration allows."""
-    yield gauge("bookie_write_cache_max_size", "Bytes that write caches may hold.", settings.write_cache_bytes)
-    yield gauge("bookie_readahead_max_batch_size", "Entries that are read ahead at most.", settings.readahead_entries)
+    """Yield the configured limits."""
+    yield gauge("bookie_write_cache_max_size", "Most bytes in the write caches.", settings.write_cache_bytes)
+    yield gauge("bookie_readahead_max_batch_size", "Most entries that are read ahead.", settings.readahead_entries)
     pool = "bookkeeper_server_BookieReadThreadPool"
     yield gauge(f"{pool}_threads", "Threads that read from disk.", settings.read_threads)
-    yield gauge(f"{pool}_max_queue_size", "Reads that may wait for them.", settings.read_queue_max)
+    yield gauge(f"{pool}_max_queue_size", "Most reads that may wait for these threads.", settings.read_queue_max)
 
 
 def read_families(
     stores: Sequence[Part], ops: Sequence[tuple[Labels, Mapping[str, OpView | tuple[OpView, OpView]]]]
 ) -> Iterator[Family]:
-    """What reads did not find in the write cache, and how long those of the disk took in all."""
+    """Yield what reads did not find in the write cache, and the total times of index look-ups and disk reads."""
     missed = tuple(Sample(part["read_cache_hits"] + part["read_cache_misses"], labels) for labels, part in stores)
-    yield Family("bookie_write_cache_misses", Kind.COUNTER, "Entries that reads found elsewhere.", missed)
+    yield Family(
+        "bookie_write_cache_misses", Kind.COUNTER, "Entries that reads did not find in the write cache.", missed
+    )
     for op, name, text in (
-        ("lookup_entry_location", "read_locations_index_time", "Milliseconds spent in look-ups of the index."),
+        ("lookup_entry_location", "read_locations_index_time", "Milliseconds spent in look-ups in the index."),
         ("read_entrylog", "read_entrylog_time", "Milliseconds spent in reads of entry logs."),
     ):
         views = [(labels, part[op]) for labels, part in ops]

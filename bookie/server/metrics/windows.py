@@ -1,7 +1,7 @@
-"""Summaries: number and sum since the start, quantiles of the last window.
+"""Summaries: count and sum since the start, quantiles of the last window.
 
-A window ends with the first scrape that comes `rollover_s` after its begin, so that a slow scraper sees all that
-happened since it came last; until the first one has ended quantiles are NaN. One thread at a time.
+A window ends with the first scrape at least `rollover_s` after its beginning, so that a slow scraper sees everything
+since its last scrape. Until the first window has ended, quantiles are NaN. One thread at a time.
 """
 
 import math
@@ -23,7 +23,7 @@ MIDDLES = np.where(EDGES[1:] - EDGES[:-1] > 1, (EDGES[1:] + EDGES[:-1]) / 2, EDG
 
 
 class Series(NamedTuple):
-    """What one operation did: parts counted by several threads are added up."""
+    """The measurements of one operation; those of several threads are added up."""
 
     failed: Sequence[OpView]
     well: Sequence[OpView]
@@ -31,9 +31,9 @@ class Series(NamedTuple):
 
 
 class Windows:
-    """Remembers, for each series, where its window began, and the quantiles of the one before.
+    """The beginning of the present window and the quantiles of the previous one, for each series.
 
-    `turn` before the families of a scrape.
+    Call `turn` before the families of a scrape.
     """
 
     def __init__(self, rollover_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,14 +46,14 @@ class Windows:
         self._labels: dict[Labels, list[Labels]] = {}
 
     def turn(self) -> None:
-        """Find whether the window is over."""
+        """Determine whether the window is over."""
         now = self._clock()
         self._over = now - self._begun >= self._rollover_s
         if self._over:
             self._begun = now
 
     def family(self, name: str, text: str, series: Iterable[Series], scale: float = 1) -> Family:
-        """Both outcomes of each series; `scale` turns what was counted into the unit that is shown."""
+        """Return both outcomes of each series; `scale` converts the counted unit to the one shown."""
         samples: list[Sample] = []
         for one in series:
             samples += self._samples(name, (("success", "false"), *one.labels), one.failed, scale)
@@ -73,7 +73,9 @@ class Windows:
         ]
 
     def _quantiled(self, labels: Labels, values: Sequence[float]) -> list[Sample]:
-        """Kept until the next window is over, for most of a page is these."""
+        """Return the quantile samples, which are kept until the next window is over, because they are most of a
+        page.
+        """
         named = self._labels.get(labels)
         if named is None:
             outcome, *rest = labels
@@ -91,7 +93,7 @@ class Windows:
 
 
 def totals(name: str, text: str, parts: Iterable[tuple[Labels, int, float]]) -> Family:
-    """A summary of which only number and sum are known."""
+    """Return a summary of which only count and sum are known."""
     samples: list[Sample] = []
     for labels, count, total in parts:
         good = (("success", "true"), *labels)
