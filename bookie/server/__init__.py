@@ -1,15 +1,14 @@
-"""The bookie as a process: settings, life cycle, supervision, the command `bookie-server`. Python policy, no bytes.
+"""The bookie as a process: settings, life cycle, supervision, the command `bookie-server`. Policy in Python, no bytes.
 
-`main` is the command, and `lifecycle` says what starts after what and stops before what. `data_port` is the bookie's
-own port, `control` is what planes and services may see and do, and `mode` is whether it takes writes and who is
-against.
+`main` is the command, and `lifecycle` has the order in which parts start and stop. `data_port` is the data port,
+`control` is what planes and services may see and do, and `mode` is whether the bookie accepts writes, and why not.
 
     metrics         what it measures
     requests        the requests that the I/O loops leave to Python
-    logs            lines in the log: their format, and those that peers can bring about; the access log
-    storage         garbage collection, scrub and reports on ledger storage, wired to settings and metadata store
-    tls             contexts of the data port, from files that may change
-    disks           directories, their locks and markers, and what full disks lead to
+    logs            log lines: their format, limits on those that peers can cause, and the access log
+    storage         garbage collection, scrub and reports on ledger storage, with settings and metadata store
+    tls             TLS contexts of the data port, from files that may change
+    disks           directories, their locks and markers, and the consequences of full disks
     process         memory, descriptors, ports, signals, supervision: what the process shares with its machine
     configuration   file and environment become frozen settings, or one clear error
 

@@ -258,7 +258,7 @@ class DataPort:
         return [loop.directories() for loop in list(self._loops)]
 
     def stats(self) -> dict[str, int]:
-        """Return counters summed over the loops; `errors_<status>` and `turned_away_<reason>` count refusals and peers."""
+        """Return counters summed over the loops; `errors_<status>` are refusals, `turned_away_<reason>` peers."""
         total: dict[str, int] = dict(self._limits.stats()) if self._limits is not None else {}
         total |= self._workers.stats() if self._workers is not None else {}
         total |= self.tls.server_context.stats() if self.tls is not None else NO_TLS

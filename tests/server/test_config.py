@@ -27,7 +27,7 @@ def load(tmp_path: Path, text: str = "", environment: dict[str, str] | None = No
 
 
 def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
-    """The table's defaults and the dataclasses' agree, so that code that builds settings by hand gets the same."""
+    """The defaults of the table and of the dataclasses agree, so settings that code builds by itself are the same."""
     settings = load(tmp_path).settings
     for part, kind in loader.PARTS.items():
         loaded = getattr(settings, part)
@@ -39,7 +39,7 @@ def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
 
 
 def test_every_field_has_a_key_or_is_derived() -> None:
-    """No setting is out of the user's reach."""
+    """Users can set every setting."""
     reachable = {place for key in KEYS.values() for place in key.field.split()}
     every = {f"{part}.{field.name}" for part, kind in loader.PARTS.items() for field in dataclasses.fields(kind)}
     assert every - reachable == {
@@ -49,27 +49,27 @@ def test_every_field_has_a_key_or_is_derived() -> None:
 
 
 def test_docs_list_every_key() -> None:
-    """docs/configuration.md carries the table that the code prints."""
+    """docs/configuration.md has the table that the code prints."""
     text = (ROOT / "docs/configuration.md").read_text()
     written = text.partition(BEGIN)[2].partition(END)[0]
     assert written.strip() == render().strip()
 
 
 def test_the_groups_of_keys_do_not_overlap() -> None:
-    """A key is either a setting, refused, later, or ignored."""
+    """A key is either a setting, refused, without effect, or ignored."""
     groups = [set(KEYS), set(REFUSED), set(LATER), set(IGNORED)]
     assert len(set().union(*groups)) == sum(map(len, groups))
 
 
 def test_units_and_lists(tmp_path: Path) -> None:
-    """Megabytes become bytes, lists become absolute paths."""
+    """Megabytes become bytes, and lists become absolute paths."""
     settings = load(tmp_path, "journalMaxSizeMB=100\nledgerDirectories=/a, /b\nindexDirectories=/x,/y").settings
     assert settings.journal.file_bytes_max == 100 * MIB
     assert settings.storage.ledger_directories == (Path("/a"), Path("/b"))
 
 
 def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
-    """BK_key wins, and is named as the origin in an error."""
+    """BK_key overrides the file, and an error names it as the origin."""
     loaded = load(tmp_path, "bookiePort=1\n", {"BK_bookiePort": "2", "HOME": "/"})
     assert loaded.settings.network.port == 2
     with pytest.raises(ConfigError, match="environment variable BK_bookiePort"):
@@ -77,21 +77,21 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
 
 
 def test_the_environment_alone_is_enough() -> None:
-    """Without a file the environment can say everything."""
+    """The environment can set everything without a file."""
     environment = {"BK_journalDirectories": "/j", "BK_ledgerDirectories": "/l", "BK_zkServers": "a:1,b:2"}
     settings = loader.load(None, environment).settings
     assert settings.metadata.service_uri == "zk+null://a:1;b:2/ledgers"
 
 
 def test_old_names_work_and_lose_to_new_ones(tmp_path: Path) -> None:
-    """journalDirectory is journalDirectories; where both stand the current name counts."""
+    """journalDirectory means journalDirectories; if both are set, the current name counts."""
     base = "ledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\njournalDirectory=/old\n"
     assert load(tmp_path, base=base).settings.journal.directories == (Path("/old"),)
     assert load(tmp_path, "journalDirectories=/new", base=base).settings.journal.directories == (Path("/new"),)
 
 
 def test_interpolation(tmp_path: Path) -> None:
-    """${env:X} in values."""
+    """${env:X} in values is replaced."""
     assert load(tmp_path, "bookieId=${env:ME}-1", {"ME": "bk"}).settings.identity.bookie_id == "bk-1"
     with pytest.raises(ConfigError, match=r"bookieId=.*line 4.*ME is not set"):
         load(tmp_path, "bookieId=${env:ME}")
@@ -112,7 +112,7 @@ def test_interpolation(tmp_path: Path) -> None:
     ],
 )
 def test_notices(tmp_path: Path, line: str, level: int, says: str) -> None:
-    """What is not wrong but worth a word is said at its level."""
+    """Harmless oddities are reported at their level."""
     (notice,) = load(tmp_path, line).notices
     assert notice.level == level
     assert re.search(says, notice.text)
@@ -170,7 +170,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("text", "key", "says"), REFUSALS, ids=[text.replace("\n", ",") for text, _, _ in REFUSALS])
 def test_refusals(tmp_path: Path, text: str, key: str, says: str) -> None:
-    """A wrong value names key, value, origin, reason and remedy on one line."""
+    """A wrong value gives key, value, origin, reason and remedy on one line."""
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     error, line = caught.value, str(caught.value)
@@ -184,12 +184,12 @@ def test_refusals(tmp_path: Path, text: str, key: str, says: str) -> None:
 
 
 def test_the_refused_keys_accept_their_default(tmp_path: Path) -> None:
-    """A file that spells the harmless value out is fine."""
+    """A file that states the harmless value is accepted."""
     load(tmp_path, "tlsProviderFactoryClass=\nallowStorageExpansion=false\njournalFormatVersionToWrite=6")
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    """A missing file, a directory, and bytes that are no text: one line that names the file."""
+    """A missing file, a directory, and bytes that are not text give one line with the name of the file."""
     binary = tmp_path / "binary"
     binary.write_bytes(b"a=\xff\xfe")
     broken = tmp_path / "broken"

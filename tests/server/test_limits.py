@@ -1,7 +1,7 @@
-"""Limits of the data port as an operator meets them: a key, what happens beyond it, and the metric that tells.
+"""Limits of the data port for operators: the key, the effect beyond it, and the metric that shows it.
 
-What is refused and what passes, in every case, is tested in tests/fast/test_limits.py, test_admission.py,
-test_io_loop.py, tests/hostile/test_long_polls.py, test_policy_requests.py.
+The exact rules of each limit are tested in tests/fast/test_limits.py, test_admission.py, test_io_loop.py,
+tests/hostile/test_long_polls.py, test_policy_requests.py.
 """
 
 import struct
@@ -25,13 +25,13 @@ PAYLOAD = bytes(500)
 
 
 def metric(running: Running, name: str) -> float:
-    """The sum of a counter's or gauge's samples."""
+    """Return the sum of a counter's or gauge's samples."""
     (family,) = (family for family in running.bookie.metrics() if family.name == name)
     return sum(value for value, _, _ in family.samples)
 
 
 def ends(peer: Peer) -> None:
-    """The bookie hangs up without a word."""
+    """Check that the bookie closes the connection without a response."""
     assert peer.take_all() == b""
 
 
@@ -53,28 +53,28 @@ def nothing_said(running: Running, stack: ExitStack) -> None:
 
 
 def a_burst_of_adds(running: Running, stack: ExitStack) -> None:
-    """In one segment: they arrive together, and their sync is not over before the last one."""
+    """Send adds in one segment: they arrive together, and their sync is not over before the last one."""
     peer = stack.enter_context(Peer(running.address))
     peer.send(*(add(1, entry) for entry in range(MANY)))
     assert {peer.answer().code for _ in range(MANY)} == {0, TOO_MANY}
 
 
 def a_burst_of_fences(running: Running, stack: ExitStack) -> None:
-    """In one segment, each of another ledger."""
+    """Send fences in one segment, each of another ledger."""
     peer = stack.enter_context(Peer(running.address))
     peer.send(*(read(ledger, 0, flags=FENCE, key=KEY) for ledger in range(MANY)))
     assert {peer.answer().code for _ in range(MANY)} == {NO_ENTRY, TOO_MANY}
 
 
 def a_burst_that_waits(running: Running, stack: ExitStack) -> None:
-    """Nothing is refused: what is too much is read later."""
+    """Check that nothing is refused: excess requests are read later."""
     peer = stack.enter_context(Peer(running.address))
     peer.send(*(add(1, entry) for entry in range(MANY)))
     assert {peer.answer().code for _ in range(MANY)} == {0}
 
 
 def answers_that_nobody_takes(running: Running, stack: ExitStack) -> None:
-    """Far more than the socket holds; meanwhile others are served, and all of it comes once it is taken."""
+    """Request far more than the socket holds; meanwhile others are served, and everything arrives once it is read."""
     peer = stack.enter_context(Peer(running.address, receive_bytes=4096))
     other = stack.enter_context(Peer(running.address))
     peer.send(*(add(1, entry, PAYLOAD) for entry in range(MANY)))
@@ -94,7 +94,7 @@ def one_poll_too_many(running: Running, stack: ExitStack) -> None:
 
 
 def groups_too_deep(running: Running, stack: ExitStack) -> None:
-    """A field that nobody knows, as deep as may be, then deeper: that is no V3, and no V2 either."""
+    """Send an unknown field with the deepest nesting allowed, and then deeper: that is neither V3 nor V2."""
     peer = stack.enter_context(Peer(running.address))
     asked = v3.read3(1, 0).SerializeToString()
     for depth in (3, 4):
@@ -171,7 +171,7 @@ def test_a_limit_has_a_key_and_a_metric(
     exceed: Callable[[Running, ExitStack], None],
     counter: str,
 ) -> None:
-    """Nothing is counted before, and something behind it."""
+    """The metric is zero before, and positive after the limit was exceeded."""
     monkeypatch.setenv("BOOKIE_AUTH_TOKEN", "nobody knows this one")
     with whole_bookie(tmp_path, serverNumIOThreads="1", **keys) as running, ExitStack() as stack:
         assert metric(running, counter) == 0
@@ -180,7 +180,7 @@ def test_a_limit_has_a_key_and_a_metric(
 
 
 def test_who_is_turned_away_is_counted_by_reason(tmp_path: Path) -> None:
-    """Each reason that the log has is a sample; only the one that happened counts."""
+    """Each reason in the log is a sample, and only the one that happened counts."""
     with (
         whole_bookie(tmp_path, nettyMaxFrameSizeBytes="4096", maxBatchReadSize="4096") as running,
         ExitStack() as stack,

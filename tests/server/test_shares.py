@@ -1,4 +1,4 @@
-"""Descriptors are shared out among the ports: what is configured where it fits, an eighth for each plane where not."""
+"""Descriptors are divided among the ports: as configured if they suffice, otherwise an eighth for each plane."""
 
 import resource
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from bookie.server.process.shares import shared_out
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """With every port."""
+    """Settings with every port."""
     conf = tmp_path / "bk.conf"
     conf.write_text(
         "metadataServiceUri=lmdb:///x\njournalDirectories=/j\nledgerDirectories=/l\nhttpServerEnabled=true\n"
@@ -24,14 +24,14 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def allow() -> Iterator[Callable[[int], None]]:
-    """Allow this process so many descriptors while the test runs."""
+    """Sets the number of descriptors of this process while the test runs."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield lambda most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_what_fits_is_given(settings: Settings, allow: Callable[[int], None]) -> None:
-    """Ten thousand connections of clients, and every one of the planes."""
+    """Ten thousand client connections, and all of the planes, are possible."""
     allow(16_000)
     found = shared_out(settings)
     assert (found.admin, found.http) == (settings.admin, settings.http)
@@ -41,7 +41,7 @@ def test_what_fits_is_given(settings: Settings, allow: Callable[[int], None]) ->
 def test_few_descriptors_are_shared_out(
     settings: Settings, allow: Callable[[int], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The planes get an eighth each, an address its part of that; a port that is off takes nothing; the log says so."""
+    """The planes get an eighth each, an address its part of that, and a disabled port nothing; the log says so."""
     allow(1024)
     found = shared_out(settings)
     assert (found.admin.connections_max, found.admin.connections_per_address_max) == (42, 31)

@@ -1,4 +1,4 @@
-"""The keys of the admin plane: where it listens, and who may do what there. Pure data, a part of `keys`."""
+"""The keys of the admin plane: its address, its limits and access control. Pure data, a part of `keys`."""
 
 from bookie.server.configuration.key import Group, Key
 

@@ -63,12 +63,12 @@ class Key:
 
     def _text(self, text: str) -> str:
         if self.choices and text.lower() not in self.choices:
-            raise ValueError("it is not known", f"set it to {self.expects()}")
+            raise ValueError("it is not a known value", f"set it to {self.expects()}")
         return text.lower() if self.choices else text
 
     def _number(self, text: str) -> int | float:
         if not (WHOLE if self.kind is int else DECIMAL).fullmatch(text):
-            raise ValueError("it is not a number of this kind", f"set it to {self.expects()}")
+            raise ValueError("it is not a valid number", f"set it to {self.expects()}")
         value = int(text) if self.kind is int else float(text)
         if not self.low <= value <= self.high or (self.multiple > 1 and value % self.multiple):
             raise ValueError("it is out of range", f"set it to {self.expects()}")

@@ -16,7 +16,7 @@ from bookie.storage.settings import MIB
 __all__ = ["loop_keys", "LoopSettings"]
 
 ADDRESS_LEAST = 16
-"""Connections that an address may have by default, however few there may be in all."""
+"""The fewest connections that one address may have by default, however low the limit for all addresses is."""
 
 
 def limit(name: str, default: int, doc: str, *, also: str = "", scale: int = 1, **rest: Any) -> Any:
@@ -131,17 +131,17 @@ class LoopSettings:
         " outstanding request and costs CPU time. 0 means never.", high=1000, unit="us",
     )  # fmt: skip
     descriptors_left: int = 320
-    """Connections leave so many of the process to others; `process.shares` puts the number in."""
+    """Descriptors of the process that connections leave to others; `process.shares` sets it."""
 
     @property
     def connections_of_address_max(self) -> int:
-        """Connections of one address; 0: as many as in all."""
+        """The most connections of one address; 0 for no separate limit."""
         share = max(self.connections_max // 4, ADDRESS_LEAST)
         return share if self.connections_per_address_max < 0 else self.connections_per_address_max
 
     @property
     def early_bytes_max(self) -> int:
-        """Bytes that frames of all connections which are not authenticated yet may take, where that is wanted."""
+        """The most bytes of frames from all unauthenticated connections, if authentication is required."""
         return self.input_bytes_max // 8
 
     def values(self, *, throttle_ms_max: int, loops: int = 1, authenticate: bool = False, tls_required: bool = False,
