@@ -1,7 +1,7 @@
 """What an I/O loop does with frames: cutting, refusing, pausing, going on, closing.
 
-Modules: server.io_loop, server.intake, server.loop_state, server.connection, server.membership, server.answers,
-server.dispatch, base.epoll, base.waker.
+Modules: server.io_loop, server.intake, server.loop_state, server.connection, server.membership, server.interest,
+server.output, server.replies, server.dispatch, base.epoll, base.waker.
 """
 
 import contextlib

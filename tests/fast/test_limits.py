@@ -1,6 +1,6 @@
 """Limits of the data port on real sockets: who is turned away, and what the log hears of it.
 
-Modules: server.addresses, server.rejections, server.limits, server.membership.
+Modules: server.addresses, server.accepting, server.expiry, server.rejections, server.limits, server.membership.
 """
 
 import contextlib

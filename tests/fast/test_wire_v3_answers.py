@@ -53,7 +53,7 @@ def test_answer_like_the_library(op: int, txn: int, status: int, ledger: int, en
 
 @pytest.mark.parametrize("op", [-1, 0, 3, 4, 5, 14, 256])
 def test_operations_without_an_answer(op: int) -> None:
-    """Nobody serves them, or another module server.answers."""
+    """No answer is made for operations that do not exist, or whose answers Python makes."""
     with pytest.raises(ValueError, match="operation"):
         v3_answers.answer(op, 1, 0)
 

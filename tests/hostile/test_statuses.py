@@ -1,6 +1,6 @@
 """Operation x protocol x condition -> status, over sockets: this table has the bookie's response codes.
 
-Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, store.storage.
+Modules: server.dispatch, server.replies, server.acks, store.gather, store.last_entry, store.storage.
 """
 
 from collections.abc import Callable, Iterator

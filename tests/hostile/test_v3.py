@@ -1,7 +1,7 @@
 """V3 over sockets, beyond single statuses: the contents of responses, what waits for what, and changes of the
 protocol.
 
-Modules: server.dispatch, server.answers, server.acks, store.gather, store.last_entry, journal.commit, store.storage.
+Modules: server.dispatch, server.replies, server.acks, store.gather, store.last_entry, journal.commit, store.storage.
 """
 
 import random

@@ -9,9 +9,9 @@ from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, bk_store
 from bookie._fast.base.types cimport BAD_REQUEST, FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
 from bookie._fast.cache.pages cimport Page, page_append, page_init, page_offset
 from bookie._fast.cache.runs cimport (
-    RUN_BYTES,
     RUNS_BYTES,
     RUNS_FIRST,
+    RUN_BYTES,
     Found,
     LedgerRuns,
     Run,

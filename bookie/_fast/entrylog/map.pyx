@@ -25,8 +25,8 @@ from bookie._fast.entrylog.scan cimport (
     LOG_SPECIAL_LEDGER,
     LogRecord,
     LogScan,
-    elog_scan,
     log_check,
+    scan_log,
 )
 
 cdef extern from "<fcntl.h>" nogil:
@@ -106,7 +106,7 @@ def scan_ledgers(path, Files files=None):
     memset(&map, 0, sizeof(map))
     try:
         with nogil:
-            status = elog_scan(files.ops, fd, 0, tally, &map, &result)
+            status = scan_log(files.ops, fd, 0, tally, &map, &result)
             files.ops.close(fd)
         log_check(status, path)
         ledgers = np.empty(map.count, np.int64)

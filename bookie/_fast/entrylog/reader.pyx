@@ -51,7 +51,7 @@ cdef struct EntryLogReaders:
     pthread_cond_t changed       # a log was opened, or a read ended
 
 
-cdef EntryLogReaders* elog_readers(FileOps* ops, const char* directory, int open_max) noexcept nogil:
+cdef EntryLogReaders* readers_new(FileOps* ops, const char* directory, int open_max) noexcept nogil:
     cdef EntryLogReaders* readers
     cdef size_t size = strlen(directory) + 1
     cdef int i
@@ -78,7 +78,7 @@ cdef EntryLogReaders* elog_readers(FileOps* ops, const char* directory, int open
     return readers
 
 
-cdef void elog_readers_free(EntryLogReaders* readers) noexcept nogil:
+cdef void readers_free(EntryLogReaders* readers) noexcept nogil:
     cdef int i
     if readers == NULL:
         return
@@ -166,7 +166,7 @@ cdef void release_log(EntryLogReaders* readers, OpenLog* log) noexcept nogil:
     pthread_mutex_unlock(&readers.lock)
 
 
-cdef void elog_forget(EntryLogReaders* readers, uint32_t log_id) noexcept nogil:
+cdef void readers_forget(EntryLogReaders* readers, uint32_t log_id) noexcept nogil:
     cdef OpenLog* log = NULL
     if log_id > LOG_ID_MAX:
         return
@@ -194,8 +194,8 @@ cdef Status read_log(FileOps* ops, int fd, uint64_t offset, void* buffer, size_t
     return Status.OK
 
 
-cdef Status elog_read(EntryLogReaders* readers, uint32_t log_id, uint64_t offset, void* buffer, size_t size,
-                      size_t* got, size_t ahead) noexcept nogil:
+cdef Status readers_read(EntryLogReaders* readers, uint32_t log_id, uint64_t offset, void* buffer, size_t size,
+                         size_t* got, size_t ahead) noexcept nogil:
     cdef char path[PATH_BYTES]
     cdef OpenLog* log
     cdef Status status = Status.IO_ERROR
@@ -231,12 +231,12 @@ cdef class EntryLogReader:
     def __cinit__(self, directory, int open_max=256, Files files=None):
         self.directory = directory
         self.files = files if files is not None else Files()
-        self.readers = elog_readers(self.files.ops, os.fsencode(directory), open_max)
+        self.readers = readers_new(self.files.ops, os.fsencode(directory), open_max)
         if self.readers == NULL:
             raise MemoryError(f"{directory}: no memory for {open_max} open logs, or the path is too long")
 
     def __dealloc__(self):
-        elog_readers_free(self.readers)
+        readers_free(self.readers)
 
     def read(self, uint32_t log_id, uint64_t offset, size_t size, size_t ahead=0):
         """Return `size` bytes at `offset`; fewer only at the end of the file. OSError if the log cannot be read."""
@@ -245,9 +245,9 @@ cdef class EntryLogReader:
         cdef size_t got
         cdef Status status
         with nogil:
-            status = elog_read(self.readers, log_id, offset, into, size, &got, ahead)
+            status = readers_read(self.readers, log_id, offset, into, size, &got, ahead)
         log_check(status, f"{self.directory}/{log_id:x}.log")
         return bytes(buffer[:got])
 
     def forget(self, uint32_t log_id):
-        elog_forget(self.readers, log_id)
+        readers_forget(self.readers, log_id)

@@ -38,8 +38,8 @@ ctypedef Status (*log_record_fn)(void* context, const LogRecord* record) noexcep
 # Call `each` for every entry from `start` (0 = after the header) on, in the default or the direct-I/O layout; special
 # records are skipped. Return OK with `result` filled in, IO_ERROR, CORRUPT (not an entry log, or a newer version),
 # NO_MEMORY, or the status with which `each` refused the record at `end`.
-cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
-                      LogScan* result) noexcept nogil
+cdef Status scan_log(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
+                     LogScan* result) noexcept nogil
 
 # Begin at `start` (0 = after the header). Return OK; END or TORN for a file without records; IO_ERROR, CORRUPT or
 # NO_MEMORY. Call log_close whatever the result; the caller keeps `fd`.

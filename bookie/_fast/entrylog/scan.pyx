@@ -140,8 +140,8 @@ cdef void log_close(LogCursor* cursor) noexcept nogil:
     window_close(&cursor.window)
 
 
-cdef Status elog_scan(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
-                      LogScan* result) noexcept nogil:
+cdef Status scan_log(FileOps* ops, int fd, uint64_t start, log_record_fn each, void* context,
+                     LogScan* result) noexcept nogil:
     cdef LogCursor cursor
     cdef LogRecord record
     cdef Status status = log_open(&cursor, ops, fd, start)
@@ -226,7 +226,7 @@ def scan_chunk(path, uint64_t start=0, size_t rows_max=1 << 18, Files files=None
     if fd < 0:
         raise OSError(-fd, os.strerror(-fd), str(path))
     with nogil:
-        status = elog_scan(ops, fd, start, collect, &columns, &result)
+        status = scan_log(ops, fd, start, collect, &columns, &result)
         ops.close(fd)
     if status != Status.FULL:
         log_check(status, path)

@@ -44,9 +44,9 @@ cdef struct LogSet               # opaque
 cdef LogSet* log_set(LogIds* ids, uint64_t size_limit, uint32_t active_max, int64_t expiry_ns) noexcept nogil
 # Free the set. Its logs end at their last sync, without a map.
 cdef void log_set_free(LogSet* logs) noexcept nogil
-# Like elog_hurry, for all logs.
+# Like writer_hurry, for all logs.
 cdef void log_set_hurry(LogSet* logs, bint hurry) noexcept nogil
-# Like elog_append, to the ledger's log. After NO_SPACE, all calls return that until log_set_give_up.
+# Like writer_append, to the ledger's log. After NO_SPACE, all calls return that until log_set_give_up.
 cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count, uint64_t size, uint32_t* log_id,
                            uint64_t* offset) noexcept nogil
 # Mark a ledger as expecting no more entries, until the next settle. No effect if one log takes all ledgers.

@@ -33,21 +33,21 @@ from bookie._fast.entrylog.writer cimport (
     LOG_BUFFER_BYTES,
     EntryLogWriter,
     LogBuffer,
-    elog_append,
-    elog_end,
-    elog_finish,
-    elog_give_up,
-    elog_hurry,
-    elog_one_of_many,
-    elog_size,
-    elog_sync,
-    elog_sync_many,
-    elog_write_out,
-    elog_writer,
-    elog_writer_bytes,
-    elog_writer_free,
     log_buffer,
     log_buffer_free,
+    writer_append,
+    writer_bytes,
+    writer_end,
+    writer_free,
+    writer_give_up,
+    writer_hurry,
+    writer_new,
+    writer_one_of_many,
+    writer_size,
+    writer_sync,
+    writer_write_out,
+    writers_finish,
+    writers_sync,
 )
 
 cdef extern from "<errno.h>" nogil:
@@ -187,7 +187,7 @@ cdef OpenLog* new_log(LogSet* logs, int64_t ledger) noexcept nogil:
         return NULL
     log.aged.chained.ledger = ledger
     log.log_id = -1
-    log.writer = elog_writer(logs.ids, LOG_USER_FLUSH, logs.buffer, logs.size_limit)
+    log.writer = writer_new(logs.ids, LOG_USER_FLUSH, logs.buffer, logs.size_limit)
     if log.writer == NULL:
         free(log)
         return NULL
@@ -196,7 +196,7 @@ cdef OpenLog* new_log(LogSet* logs, int64_t ledger) noexcept nogil:
 
 cdef void free_log(OpenLog* log) noexcept nogil:
     if log != NULL:
-        elog_writer_free(log.writer)
+        writer_free(log.writer)
         free(log)
 
 
@@ -233,7 +233,7 @@ cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil
     log[0] = new_log(logs, ledger)
     if log[0] == NULL:
         return NO_MEMORY
-    elog_one_of_many(log[0].writer)
+    writer_one_of_many(log[0].writer)
     aged_put(&logs.active, &log[0].aged)
     bk_add(&logs.stats.active, 1)
     return OK
@@ -282,9 +282,9 @@ cdef Status log_set_append(LogSet* logs, int64_t ledger, iovec* parts, int count
     if logs.common == NULL:
         log.appended_ns = now_ns()
     log.touched = True
-    elog_hurry(log.writer, logs.hurry)
-    status = elog_append(log.writer, ledger, parts, count, size, log_id, offset)
-    if log.log_id >= 0 and (elog_size(log.writer) == 0 or (status == OK and log.log_id != log_id[0])):
+    writer_hurry(log.writer, logs.hurry)
+    status = writer_append(log.writer, ledger, parts, count, size, log_id, offset)
+    if log.log_id >= 0 and (writer_size(log.writer) == 0 or (status == OK and log.log_id != log_id[0])):
         log_closed(logs, log)        # the log was full and is closed
     if status == OK and log.log_id < 0:
         log.log_id = log_id[0]
@@ -314,7 +314,7 @@ cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
     log.next = logs.ending
     logs.ending = log
     logs.ending_count += 1
-    status = elog_end(log.writer)
+    status = writer_end(log.writer)
     if status == OK and logs.ending_count >= LOGS_ENDING_MOST:
         status = finish_ending(logs)
     return refuse(logs, status)
@@ -369,7 +369,7 @@ cdef Status finish_ending(LogSet* logs) noexcept nogil:
         writers[count] = log.writer
         count += 1
         log = log.next
-    status = elog_finish(writers, count) if count else OK
+    status = writers_finish(writers, count) if count else OK
     if status != OK:
         return status
     log = logs.ending
@@ -384,7 +384,7 @@ cdef Status write_ending(LogSet* logs) noexcept nogil:
     cdef OpenLog* log = logs.ending
     cdef Status status = OK
     while log != NULL and status == OK:
-        status = elog_write_out(log.writer)
+        status = writer_write_out(log.writer)
         log = log.next
     return status
 
@@ -393,7 +393,7 @@ cdef Status write_touched(LogSet* logs) noexcept nogil:
     cdef OpenLog* log = <OpenLog*> logs.active.newest
     cdef Status status = OK
     while log != NULL and log.touched and status == OK:
-        status = elog_write_out(log.writer)
+        status = writer_write_out(log.writer)
         log = <OpenLog*> log.aged.older
     return status
 
@@ -409,7 +409,7 @@ cdef Status sync_touched(LogSet* logs) noexcept nogil:
             writers[count] = log.writer
             count += 1
             log = <OpenLog*> log.aged.older
-        status = elog_sync_many(writers, count)
+        status = writers_sync(writers, count)
     return status
 
 
@@ -426,7 +426,7 @@ cdef Status publish(LogSet* logs) noexcept nogil:
 cdef Status log_set_sync(LogSet* logs) noexcept nogil:
     cdef Status status = logs.failed
     if status == OK and logs.common != NULL:
-        return refuse(logs, elog_sync(logs.common.writer))
+        return refuse(logs, writer_sync(logs.common.writer))
     if status == OK:
         status = write_ending(logs)
     if status == OK:
@@ -442,7 +442,7 @@ cdef Status log_set_sync(LogSet* logs) noexcept nogil:
 
 cdef void settle_log(OpenLog* log) noexcept nogil:
     log.touched = False
-    log.committed = elog_size(log.writer)
+    log.committed = writer_size(log.writer)
 
 
 cdef void log_set_settle(LogSet* logs) noexcept nogil:
@@ -473,18 +473,18 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
     if logs.failed == IO_ERROR:
         return
     if logs.common != NULL and logs.common.touched:
-        elog_give_up(logs.common.writer, logs.common.committed)
+        writer_give_up(logs.common.writer, logs.common.committed)
         logs.common.log_id = -1
         logs.common.committed = 0
         logs.common.touched = False
     while log != NULL and log.touched:
         take_log(logs, log)
-        elog_give_up(log.writer, log.committed)
+        writer_give_up(log.writer, log.committed)
         free_log(log)
         log = <OpenLog*> logs.active.newest
     log = logs.ending
     while log != NULL:
-        elog_give_up(log.writer, log.committed)
+        writer_give_up(log.writer, log.committed)
         log = log.next
     free_ending(logs)
     remove_born(logs)
@@ -492,7 +492,7 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
 
 
 cdef uint64_t log_set_bytes_max(uint32_t active_max) noexcept nogil:
-    cdef uint64_t each = elog_writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # two buckets at most
+    cdef uint64_t each = writer_bytes() + sizeof(OpenLog) + 2 * sizeof(OpenLog*)      # two buckets at most
     cdef uint64_t counts = LEDGERS_A_LOG * active_max * <uint64_t> (sizeof(LogCount) + 2 * sizeof(LogCount*))
     return LOG_BUFFER_BYTES + (active_max + LOGS_ENDING_MOST if active_max else 1) * each + counts
 

@@ -104,7 +104,7 @@ cdef void log_buffer_free(LogBuffer* buffer) noexcept nogil:
         free(buffer)
 
 
-cdef EntryLogWriter* elog_writer(LogIds* ids, LogUser user, LogBuffer* buffer, uint64_t size_limit) noexcept nogil:
+cdef EntryLogWriter* writer_new(LogIds* ids, LogUser user, LogBuffer* buffer, uint64_t size_limit) noexcept nogil:
     cdef EntryLogWriter* writer = <EntryLogWriter*> calloc(1, sizeof(EntryLogWriter))
     if writer == NULL:
         return NULL
@@ -120,7 +120,7 @@ cdef EntryLogWriter* elog_writer(LogIds* ids, LogUser user, LogBuffer* buffer, u
     return writer
 
 
-cdef void elog_writer_free(EntryLogWriter* writer) noexcept nogil:
+cdef void writer_free(EntryLogWriter* writer) noexcept nogil:
     if writer == NULL:
         return
     close_log(writer)
@@ -278,7 +278,7 @@ cdef int write_bytes(EntryLogWriter* writer, const uint8_t* data, uint64_t size)
     return 0
 
 
-cdef void elog_hurry(EntryLogWriter* writer, bint hurry) noexcept nogil:
+cdef void writer_hurry(EntryLogWriter* writer, bint hurry) noexcept nogil:
     writer.chunk = BUFFER_BYTES if hurry else CALM_BYTES
 
 
@@ -301,8 +301,8 @@ cdef bint parts_hold(const iovec* parts, int count, uint64_t size) noexcept nogi
     return size == 0
 
 
-cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, int count, uint64_t size,
-                        uint32_t* log_id, uint64_t* offset) noexcept nogil:
+cdef Status writer_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, int count, uint64_t size,
+                          uint32_t* log_id, uint64_t* offset) noexcept nogil:
     cdef Status status
     cdef uint64_t start
     cdef int rc
@@ -311,7 +311,7 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
     if size == 0 or size > RUN_BYTES_MAX or not parts_hold(parts, count, size):
         return Status.BAD_REQUEST
     if writer.fd >= 0 and writer.position > LOG_HEADER_BYTES and writer.position + size > writer.size_limit:
-        status = elog_rotate(writer)
+        status = writer_rotate(writer)
         if status != Status.OK:
             return status
     borrow(writer)
@@ -332,7 +332,7 @@ cdef Status elog_append(EntryLogWriter* writer, int64_t ledger, iovec* parts, in
     return Status.OK
 
 
-cdef Status elog_write_out(EntryLogWriter* writer) noexcept nogil:
+cdef Status writer_write_out(EntryLogWriter* writer) noexcept nogil:
     cdef int rc
     if writer.failed != Status.OK or writer.out == writer.position:
         return writer.failed
@@ -379,13 +379,13 @@ cdef Status each(EntryLogWriter** writers, int count, Status (*act)(EntryLogWrit
     return status
 
 
-cdef Status elog_sync_many(EntryLogWriter** writers, int count) noexcept nogil:
-    cdef Status status = each(writers, count, elog_write_out)
+cdef Status writers_sync(EntryLogWriter** writers, int count) noexcept nogil:
+    cdef Status status = each(writers, count, writer_write_out)
     return sync_files(writers, count) if status == Status.OK else status
 
 
-cdef Status elog_sync(EntryLogWriter* writer) noexcept nogil:
-    return elog_sync_many(&writer, 1)
+cdef Status writer_sync(EntryLogWriter* writer) noexcept nogil:
+    return writers_sync(&writer, 1)
 
 
 cdef int write_map(EntryLogWriter* writer) noexcept nogil:
@@ -418,7 +418,7 @@ cdef void name_map(EntryLogWriter* writer, uint8_t* closing) noexcept nogil:
     store_u32(closing + 8, <uint32_t> writer.ledgers.count)
 
 
-cdef Status elog_end(EntryLogWriter* writer) noexcept nogil:
+cdef Status writer_end(EntryLogWriter* writer) noexcept nogil:
     cdef int rc
     if writer.failed != Status.OK or writer.fd < 0:
         return writer.failed
@@ -451,8 +451,8 @@ cdef Status write_header(EntryLogWriter* writer) noexcept nogil:
     return Status.OK
 
 
-cdef Status elog_finish(EntryLogWriter** writers, int count) noexcept nogil:
-    cdef Status status = each(writers, count, elog_write_out)
+cdef Status writers_finish(EntryLogWriter** writers, int count) noexcept nogil:
+    cdef Status status = each(writers, count, writer_write_out)
     cdef int i
     if status == Status.OK:
         step(STEP_MAP_WRITTEN)
@@ -470,17 +470,17 @@ cdef Status elog_finish(EntryLogWriter** writers, int count) noexcept nogil:
     return status
 
 
-cdef Status elog_rotate(EntryLogWriter* writer) noexcept nogil:
+cdef Status writer_rotate(EntryLogWriter* writer) noexcept nogil:
     cdef Status status
     if writer.failed == Status.NO_SPACE:
         close_log(writer)
         writer.failed = Status.OK
         return Status.OK
-    status = elog_end(writer)
-    return elog_finish(&writer, 1) if status == Status.OK and writer.fd >= 0 else status
+    status = writer_end(writer)
+    return writers_finish(&writer, 1) if status == Status.OK and writer.fd >= 0 else status
 
 
-cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:
+cdef void writer_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:
     if writer.failed == Status.IO_ERROR:
         return
     writer.failed = Status.OK
@@ -489,19 +489,19 @@ cdef void elog_give_up(EntryLogWriter* writer, uint64_t keep) noexcept nogil:
     close_log(writer)
 
 
-cdef void elog_one_of_many(EntryLogWriter* writer) noexcept nogil:
+cdef void writer_one_of_many(EntryLogWriter* writer) noexcept nogil:
     writer.one_of_many = True
 
 
-cdef uint64_t elog_writer_bytes() noexcept nogil:
+cdef uint64_t writer_bytes() noexcept nogil:
     return sizeof(EntryLogWriter) + LEDGER_MAP_BYTES_LEAST
 
 
-cdef uint32_t elog_current_id(EntryLogWriter* writer) noexcept nogil:
+cdef uint32_t writer_log_id(EntryLogWriter* writer) noexcept nogil:
     return writer.log_id if writer.fd >= 0 else log_ids_next(writer.ids)
 
 
-cdef uint64_t elog_size(EntryLogWriter* writer) noexcept nogil:
+cdef uint64_t writer_size(EntryLogWriter* writer) noexcept nogil:
     return writer.position
 
 
@@ -532,23 +532,23 @@ cdef class EntryLog:
             self.ids = beside.ids
             self.buffer = beside.buffer
         if self.ids != NULL and self.buffer != NULL:
-            self.writer = elog_writer(self.ids, LOG_USER_FLUSH, self.buffer, size_limit)
+            self.writer = writer_new(self.ids, LOG_USER_FLUSH, self.buffer, size_limit)
         if self.writer == NULL:
             raise MemoryError(f"{directory}: no memory for an entry log writer, or the path is too long")
 
     def __dealloc__(self):
-        elog_writer_free(self.writer)
+        writer_free(self.writer)
         if self.owns:
             log_buffer_free(self.buffer)
             log_ids_free(self.ids)
 
     @property
     def current_id(self):
-        return elog_current_id(self.writer)
+        return writer_log_id(self.writer)
 
     @property
     def size(self):
-        return elog_size(self.writer)
+        return writer_size(self.writer)
 
     def is_open(self, uint32_t log_id):
         """Return whether the log may still change, or waits for `settle`."""
@@ -578,7 +578,7 @@ cdef class EntryLog:
                 size += LENGTH_PREFIX + <uint64_t> len(entries[i])
             if parts != NULL and prefixes != NULL:
                 with nogil:
-                    status = elog_append(self.writer, ledger, parts, count, size, &log_id, &offset)
+                    status = writer_append(self.writer, ledger, parts, count, size, &log_id, &offset)
         finally:
             free(parts)
             free(prefixes)
@@ -588,11 +588,11 @@ cdef class EntryLog:
     def sync(self):
         cdef Status status
         with nogil:
-            status = elog_sync(self.writer)
+            status = writer_sync(self.writer)
         log_check(status, self.directory)
 
     def rotate(self):
         cdef Status status
         with nogil:
-            status = elog_rotate(self.writer)
+            status = writer_rotate(self.writer)
         log_check(status, self.directory)

@@ -10,8 +10,8 @@ from bookie._fast.index.branch_sums cimport sums_hold
 from bookie._fast.index.codec cimport fence_unpack
 from bookie._fast.index.lmdb_pages cimport (
     META_BYTES,
-    NO_PAGE,
     NODE_BIG,
+    NO_PAGE,
     PAGE_HEAD_BYTES,
     TREE_DEPTH_MOST,
     Node,

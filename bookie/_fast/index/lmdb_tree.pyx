@@ -5,8 +5,8 @@ from libc.string cimport memcpy, memset
 
 from bookie._fast.base.types cimport CORRUPT, NO_MEMORY, OK, Status
 from bookie._fast.index.lmdb_pages cimport (
-    NO_PAGE,
     NODE_BIG,
+    NO_PAGE,
     TREE_DEPTH_MOST,
     Node,
     PageFile,

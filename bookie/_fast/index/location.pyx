@@ -44,11 +44,11 @@ from bookie._fast.index.codec cimport (
 from bookie._fast.index.damage cimport damage_init, damage_note
 from bookie._fast.index.doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
 from bookie._fast.index.guard cimport (
+    TABLES,
     TABLE_DOUBTS,
     TABLE_FENCES,
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
-    TABLES,
     guard_free,
     guard_init,
     guard_learn,

@@ -23,7 +23,7 @@ from bookie._fast.entrylog.ledger_bytes cimport (
     ledger_map_reserve,
     ledger_map_sorted,
 )
-from bookie._fast.entrylog.scan cimport LogRecord, LogScan, elog_scan, log_check
+from bookie._fast.entrylog.scan cimport LogRecord, LogScan, log_check, scan_log
 from bookie._fast.index.location cimport (
     index_abort,
     index_append_run,
@@ -317,7 +317,7 @@ cdef class Rebuild:
         self.state.paused = False
         self.state.bytes_end = start + bytes_max if bytes_max < UINT64_MAX - start else UINT64_MAX
         with nogil:
-            status = elog_scan(ops, fd, start, collect, &self.state, &found)
+            status = scan_log(ops, fd, start, collect, &self.state, &found)
             ops.close(fd)
             if self.state.failed == Status.OK and not self.state.paused:
                 self.state.failed = put_stretch(&self.state)

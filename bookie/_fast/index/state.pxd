@@ -8,7 +8,7 @@ from bookie._fast.index.damage cimport IndexDamage
 from bookie._fast.index.doubts cimport Doubts
 from bookie._fast.index.guard cimport Guard
 from bookie._fast.index.search cimport RunSearch
-from bookie._fast.index.snapshot cimport IndexSnapshot, Snapshots, SnapshotUser
+from bookie._fast.index.snapshot cimport IndexSnapshot, SnapshotUser, Snapshots
 from bookie._fast.index.table cimport RunWriter
 
 cdef enum:

@@ -7,14 +7,15 @@ from bookie._fast.base.sync cimport bk_load, bk_load_pointer, bk_store, now_ns, 
 from bookie._fast.base.types cimport CLOSED, Status
 from bookie._fast.server.ack_queue cimport Ack, AckQueue
 from bookie._fast.server.acks cimport ack_next, acks_free
-from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.server.gate cimport gate_answer
 from bookie._fast.server.long_polls cimport Poll, polls_next, polls_pass
 from bookie._fast.server.loop_ops cimport LOOP_FENCE_WAIT, LOOP_READ_QUEUED, op_of, op_took
-from bookie._fast.server.membership cimport close_failed, close_conn, mark_dirty, release
+from bookie._fast.server.membership cimport close_conn, close_failed, release
+from bookie._fast.server.output cimport mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, policy_collect, policy_free
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.turns cimport turns_enter
 from bookie._fast.store.read_pool cimport PoolJob, pool_free
 from bookie._fast.wire.request cimport ADD_ENTRY

@@ -8,9 +8,9 @@ from bookie._fast.base.file cimport iovec
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.base.types cimport CLOSED, OK, PENDING
-from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.limits cimport AUTH_WAITING, auth_at_first
 from bookie._fast.server.owed_reads cimport owed_begins, owed_bytes, owed_ends
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.users cimport MAY_ALL
 from bookie._fast.store.gather cimport Answer, ReadRequest, region_unpin
 

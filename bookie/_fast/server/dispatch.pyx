@@ -25,9 +25,7 @@ from bookie._fast.journal.commit cimport journal_last_group
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.acks cimport ack_later
 from bookie._fast.server.admission cimport admission, urgent_begins, urgent_ends
-from bookie._fast.server.answers cimport answer_ack, answer_auth, answer_code, answer_read, answer_refused
-from bookie._fast.server.rejections cimport OUT_OF_MEMORY
-from bookie._fast.server.connection cimport conn_awaited, conn_awaits, conn_room, conn_flush, conn_trim
+from bookie._fast.server.connection cimport conn_awaited, conn_awaits, conn_flush, conn_room, conn_trim
 from bookie._fast.server.directory_ops cimport (
     DIRECTORY_ADD,
     DIRECTORY_BLOCKED,
@@ -41,6 +39,8 @@ from bookie._fast.server.limits cimport AUTH_WAITING
 from bookie._fast.server.long_polls cimport polls_wait
 from bookie._fast.server.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
+from bookie._fast.server.replies cimport reply_ack, reply_auth, reply_code, reply_read, reply_refused
 from bookie._fast.server.upgrade cimport start_tls
 from bookie._fast.server.users cimport MAY_ALL
 from bookie._fast.store.gather cimport (
@@ -102,7 +102,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
         return OK
     answer_begin(answer, request)
     answer.status = status
-    return answer_read(loop, conn, request, answer)
+    return reply_read(loop, conn, request, answer)
 
 
 cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noexcept nogil:
@@ -117,7 +117,7 @@ cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noe
         answer_release(&answer)
         pool_read_ahead(loop.pool, request.ledger, &answer)
         return submit(loop, conn, request, &answer)
-    status = answer_read(loop, conn, request, &answer)
+    status = reply_read(loop, conn, request, &answer)
     pool_read_ahead(loop.pool, request.ledger, &answer)
     return status
 
@@ -206,7 +206,7 @@ cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledge
 cdef Status refuse_add(IoLoop* loop, Conn* conn, const Request* request, int64_t ledger, Status status) noexcept nogil:
     """The writer goes on without this bookie: it is told that, and the ledger's log need not stay open for it."""
     stores_write_close(loop.stores, ledger, request.key, request.key_size)
-    return answer_code(loop, conn, request, status)
+    return reply_code(loop, conn, request, status)
 
 
 cdef void note_add(IoLoop* loop, const Conn* conn, int64_t ledger, Status status, int64_t size) noexcept nogil:
@@ -228,7 +228,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
     cdef bint deferred = request.flags & DEFERRED_SYNC and not request.flags & RECOVERY_ADD
     cdef Status status
     if request.body_size < ENTRY_LAC_MIN:
-        return answer_code(loop, conn, request, BAD_REQUEST)
+        return reply_code(loop, conn, request, BAD_REQUEST)
     ledger = load_i64(request.body)
     if not takes_writes(loop, request, ledger):
         return refuse_add(loop, conn, request, ledger, READ_ONLY)
@@ -246,7 +246,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
         return CLOSED
     if status != OK:
         return refuse_add(loop, conn, request, ledger, status)
-    return answer_code(loop, conn, request, OK)
+    return reply_code(loop, conn, request, OK)
 
 
 cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
@@ -256,10 +256,10 @@ cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) no
     cdef Status status
     loop.stats.write_lacs += 1
     if request.body_size < ENTRY_HEADER_MIN:
-        return answer_code(loop, conn, request, BAD_REQUEST)
+        return reply_code(loop, conn, request, BAD_REQUEST)
     ledger = load_i64(request.body)
     if not takes_writes(loop, request, ledger):
-        return answer_code(loop, conn, request, READ_ONLY)
+        return reply_code(loop, conn, request, READ_ONLY)
     status = stores_write_lac(loop.stores, ledger, request.key, request.key_size, request.body, request.body_size,
                               &group)
     if status == FULL:
@@ -267,7 +267,7 @@ cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) no
             return FULL
         status = TOO_MANY_REQUESTS
     if status != OK:
-        return answer_code(loop, conn, request, status)
+        return reply_code(loop, conn, request, status)
     return OK if ack_later(loop, conn, request, ledger, group, NULL, False) else CLOSED
 
 
@@ -277,7 +277,7 @@ cdef Status serve_force(IoLoop* loop, Conn* conn, const Request* request) noexce
     cdef int64_t group = journal_last_group(journal)
     loop.stats.forces += 1
     if bk_load(&journal.synced_group) >= group:
-        return answer_code(loop, conn, request, OK)
+        return reply_code(loop, conn, request, OK)
     return OK if ack_later(loop, conn, request, request.ledger, group, NULL, False) else CLOSED
 
 
@@ -289,14 +289,14 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
     cdef Status status
     loop.stats.fences += 1
     if request.key == NULL:
-        return answer_code(loop, conn, request, UNAUTHORIZED)
+        return reply_code(loop, conn, request, UNAUTHORIZED)
     status = stores_fence(loop.stores, request.ledger, request.key, request.key_size, &group)
     if status == FULL:
         if not out_of_patience(loop, conn):
             return FULL
         status = TOO_MANY_REQUESTS
     if status != OK:
-        return answer_code(loop, conn, request, status)
+        return reply_code(loop, conn, request, status)
     read = <ReadRequest*> malloc(sizeof(ReadRequest))
     if read == NULL:
         conn.why = OUT_OF_MEMORY
@@ -334,7 +334,7 @@ cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nog
         return submit(loop, conn, read, &answer)
     answer_begin(&answer, read)
     answer.status = status
-    return answer_read(loop, conn, read, &answer)
+    return reply_read(loop, conn, read, &answer)
 
 
 cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
@@ -344,9 +344,9 @@ cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noex
     if request.flags & PIGGYBACK:
         if request.flags & LONG_POLL:
             if request.entry != ENTRY_ID_LAST:
-                return answer_code(loop, conn, request, BAD_REQUEST)
+                return reply_code(loop, conn, request, BAD_REQUEST)
         elif request.op == BATCH_READ_ENTRY:     # a single read's is ignored, as upstream does
-            return answer_code(loop, conn, request, BAD_REQUEST)
+            return reply_code(loop, conn, request, BAD_REQUEST)
     read_request(loop, conn, request, &read)
     if read.flags & LONG_POLL:
         return serve_poll(loop, conn, &read)
@@ -364,7 +364,7 @@ cdef Status serve_read_lac(IoLoop* loop, Conn* conn, const Request* request) noe
 cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
     """THE switch."""
     if admission(loop, conn, request) != OK:
-        return answer_code(loop, conn, request, TOO_MANY_REQUESTS)
+        return reply_code(loop, conn, request, TOO_MANY_REQUESTS)
     if request.op == ADD_ENTRY:
         loop.stats.adds += 1
         return serve_add(loop, conn, request)
@@ -382,9 +382,9 @@ cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
         return serve_force(loop, conn, request)
     if request.op == WRITE_CLOSE:
         loop.stats.write_closes += 1
-        return answer_code(loop, conn, request,
-                           stores_write_close(loop.stores, request.ledger, request.key, request.key_size))
-    return answer_refused(loop, conn, request, BAD_REQUEST)
+        return reply_code(loop, conn, request,
+                          stores_write_close(loop.stores, request.ledger, request.key, request.key_size))
+    return reply_refused(loop, conn, request, BAD_REQUEST)
 
 
 cdef Status parse(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
@@ -407,9 +407,9 @@ cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parse
     if status == OK or status == PENDING or status == CLOSED:
         return status
     if request.protocol == V3_VERSION and conn.login.state == AUTH_WAITING:
-        status = answer_refused(loop, conn, request, status)
+        status = reply_refused(loop, conn, request, status)
     else:
-        status = answer_code(loop, conn, request, status)
+        status = reply_code(loop, conn, request, status)
     if status == OK and conn.why:
         conn_flush(conn)
         status = CLOSED
@@ -421,9 +421,9 @@ cdef Status by_policy(IoLoop* loop, Conn* conn, const Request* request, const ui
     """What Python answers."""
     cdef Status status
     if loop.policy == NULL:
-        return answer_refused(loop, conn, request, BAD_REQUEST)
+        return reply_refused(loop, conn, request, BAD_REQUEST)
     status = gate_submit(loop, conn, request, frame, size)
-    return OK if status == OK else answer_code(loop, conn, request, status)
+    return OK if status == OK else reply_code(loop, conn, request, status)
 
 
 cdef Status serve_start_tls(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
@@ -431,8 +431,8 @@ cdef Status serve_start_tls(IoLoop* loop, Conn* conn, const Request* request) no
     if status == CLOSED:
         return CLOSED
     if status == OK:
-        return answer_code(loop, conn, request, OK)
-    return answer_refused(loop, conn, request, status)
+        return reply_code(loop, conn, request, OK)
+    return reply_refused(loop, conn, request, status)
 
 
 cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size) noexcept nogil:
@@ -446,18 +446,18 @@ cdef Status dispatch(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t si
         if admitted != OK:
             return CLOSED if admitted == CLOSED else OK
     if request.protocol == V3_VERSION and status != OK:
-        return answer_refused(loop, conn, &request, BAD_REQUEST)
+        return reply_refused(loop, conn, &request, BAD_REQUEST)
     if request.op == AUTH:
         loop.stats.auths += 1
-        return answer_auth(loop, conn, &request)
+        return reply_auth(loop, conn, &request)
     if request.op == START_TLS:
         return serve_start_tls(loop, conn, &request)
     if request.op == GET_BOOKIE_INFO or request.op == GET_LIST_OF_ENTRIES_OF_LEDGER:
         return by_policy(loop, conn, &request, frame, size)
     if request.version != V3_VERSION if request.protocol == V3_VERSION else not v2_version_ok(request.version):
-        return answer_code(loop, conn, &request, BAD_VERSION)
+        return reply_code(loop, conn, &request, BAD_VERSION)
     if status != OK:
-        return answer_code(loop, conn, &request, BAD_REQUEST)
+        return reply_code(loop, conn, &request, BAD_REQUEST)
     return serve(loop, conn, &request)
 
 
@@ -471,7 +471,7 @@ cdef Status dispatch_ack(IoLoop* loop, Ack* ack) noexcept nogil:
         return status
     if ack.conn.fd < 0:
         return OK
-    return answer_ack(loop, ack)
+    return reply_ack(loop, ack)
 
 
 cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil:
@@ -484,7 +484,7 @@ cdef Status dispatch_read(IoLoop* loop, Conn* conn, PoolJob* job) noexcept nogil
         job.request.learns = False
         job.request.queued_ns = 0
         return serve_poll(loop, conn, &job.request)
-    return answer_read(loop, conn, &job.request, &job.answer)
+    return reply_read(loop, conn, &job.request, &job.answer)
 
 
 cdef Status dispatch_poll(IoLoop* loop, Conn* conn, const Poll* poll) noexcept nogil:

@@ -6,15 +6,6 @@ from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.types cimport CLOSED, LENGTH_PREFIX, OK, PENDING, TOO_MANY_REQUESTS, UNAUTHORIZED
 from bookie._fast.server.clear_auth cimport CLEAR_HELD, CLEAR_NONE
-from bookie._fast.server.rejections cimport (
-    BAD_FRAME,
-    EARLY_BATCH,
-    IN_CLEAR,
-    OTHER_PLUGIN,
-    REVOKED,
-    TOO_LONG_LOGIN,
-    TOO_MANY_LOGINS,
-)
 from bookie._fast.server.connection cimport conn_flush, conn_reserve, conn_set_auth
 from bookie._fast.server.limits cimport AUTH_DONE, AUTH_OPEN, AUTH_WAITING
 from bookie._fast.server.policy cimport (
@@ -32,6 +23,15 @@ from bookie._fast.server.policy cimport (
     policy_job,
     policy_share,
     policy_submit,
+)
+from bookie._fast.server.rejections cimport (
+    BAD_FRAME,
+    EARLY_BATCH,
+    IN_CLEAR,
+    OTHER_PLUGIN,
+    REVOKED,
+    TOO_LONG_LOGIN,
+    TOO_MANY_LOGINS,
 )
 from bookie._fast.server.users cimport MAY_ADMIN, MAY_READ, MAY_WRITE, login_enter, login_leave
 from bookie._fast.wire.request cimport (

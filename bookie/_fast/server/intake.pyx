@@ -9,6 +9,14 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.base.types cimport CLOSED, FULL, OK, Status
 from bookie._fast.server.admission cimport hold_back
 from bookie._fast.server.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
+from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
+from bookie._fast.server.dispatch cimport dispatch
+from bookie._fast.server.interest cimport is_served
+from bookie._fast.server.limits cimport AUTH_WAITING
+from bookie._fast.server.loop_ops cimport LOOP_ADD_BLOCKED, op_took
+from bookie._fast.server.loop_state cimport INPUT_BYTES, SEALED_BYTES
+from bookie._fast.server.membership cimport close_bad, close_conn, close_failed
+from bookie._fast.server.output cimport flush
 from bookie._fast.server.rejections cimport (
     BAD_FRAME,
     BAD_HANDSHAKE,
@@ -17,12 +25,6 @@ from bookie._fast.server.rejections cimport (
     TOO_LONG_LOGIN,
     TOO_MUCH_INPUT,
 )
-from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
-from bookie._fast.server.dispatch cimport dispatch
-from bookie._fast.server.limits cimport AUTH_WAITING
-from bookie._fast.server.loop_ops cimport LOOP_ADD_BLOCKED, op_took
-from bookie._fast.server.loop_state cimport INPUT_BYTES, SEALED_BYTES
-from bookie._fast.server.membership cimport close_bad, close_conn, close_failed, flush, is_served
 from bookie._fast.server.turns cimport turn_spend
 from bookie._fast.server.upgrade cimport shake_hands
 from bookie._fast.wire.v2 cimport FRAME_PREFIX

@@ -5,12 +5,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from bookie._fast.base.epoll cimport (
-    EPOLL_CLOEXEC,
-    EPOLL_CTL_ADD,
     EPOLLERR,
     EPOLLHUP,
     EPOLLIN,
     EPOLLOUT,
+    EPOLL_CLOEXEC,
+    EPOLL_CTL_ADD,
     epoll_create1,
     epoll_ctl,
     epoll_event,
@@ -31,33 +31,25 @@ from bookie._fast.base.waker cimport waker_clear, waker_init, waker_wake
 from bookie._fast.cache.write cimport half_taken
 from bookie._fast.journal.commit cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal.state cimport Journal
+from bookie._fast.server.accepting cimport accept_some, take_handed
 from bookie._fast.server.access_log cimport AccessLogBuffer
 from bookie._fast.server.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
-from bookie._fast.server.rejections cimport rejections_drain, rejections_init
 from bookie._fast.server.connection cimport Conn, conn_goes_on
 from bookie._fast.server.directory_ops cimport directories_round, directory_ops_new, directory_view
+from bookie._fast.server.expiry cimport close_late, close_revoked
 from bookie._fast.server.intake cimport take_turn
+from bookie._fast.server.interest cimport arm, disarm_input, is_served
 from bookie._fast.server.limits cimport PortLimits
 from bookie._fast.server.long_polls cimport polls_free, polls_init, polls_timeout_ms
 from bookie._fast.server.loop_ops cimport LOOP_CHANNEL_WRITE, op_took, ops_free, ops_init, ops_round, ops_view
 from bookie._fast.server.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES
-from bookie._fast.server.membership cimport (
-    accept_some,
-    arm,
-    close_conn,
-    close_late,
-    close_revoked,
-    disarm_input,
-    flush,
-    is_served,
-    mark_dirty,
-    release,
-    take_handed,
-)
+from bookie._fast.server.membership cimport close_conn, release
+from bookie._fast.server.output cimport flush, mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, PolicyRequests, policy_collect, policy_free, policy_inbox_init
+from bookie._fast.server.rejections cimport rejections_drain, rejections_init
 from bookie._fast.server.slow_readers cimport settle, settle_all
 from bookie._fast.server.stats cimport batch_view
-from bookie._fast.server.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, LINES, Line
+from bookie._fast.server.turn cimport LINES, LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, Line
 from bookie._fast.server.turns cimport (
     FRESH_COST,
     ROUND_COST,

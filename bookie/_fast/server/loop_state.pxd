@@ -10,13 +10,13 @@ from bookie._fast.base.waker cimport Waker
 from bookie._fast.server.access_log cimport AccessRing
 from bookie._fast.server.ack_queue cimport AckQueue
 from bookie._fast.server.addresses cimport Address
-from bookie._fast.server.rejections cimport Rejections
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.directory_ops cimport DirectoryOps
 from bookie._fast.server.limits cimport NetLimits, NetUsage
 from bookie._fast.server.long_polls cimport Polls
 from bookie._fast.server.loop_ops cimport LoopOps
 from bookie._fast.server.policy cimport PolicyInbox, PolicyQueue
+from bookie._fast.server.rejections cimport Rejections
 from bookie._fast.server.stats cimport LoopStats
 from bookie._fast.server.turn cimport Turns
 from bookie._fast.store.read_pool cimport Inbox, ReadPool

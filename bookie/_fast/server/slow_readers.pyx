@@ -3,9 +3,9 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bookie._fast.base.sync cimport bk_load
 from bookie._fast.base.waker cimport waker_wake
-from bookie._fast.server.rejections cimport TOO_SLOW
 from bookie._fast.server.connection cimport OUT_LITTLE, conn_settle, conn_shrink
 from bookie._fast.server.membership cimport close_bad
+from bookie._fast.server.rejections cimport TOO_SLOW
 
 cdef enum:
     RELIEF_NS = 10000000

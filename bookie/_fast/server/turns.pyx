@@ -1,5 +1,6 @@
 """Lines of connections, and what a turn costs."""
-from bookie._fast.server.membership cimport is_served, release
+from bookie._fast.server.interest cimport is_served
+from bookie._fast.server.membership cimport release
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, Queue
 
 

@@ -6,6 +6,10 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_accept, tls_certificate, t
 from bookie._fast.base.types cimport BAD_REQUEST, CLOSED, OK
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.server.clear_auth cimport CLEAR_AWAITED
+from bookie._fast.server.gate cimport gate_upgraded
+from bookie._fast.server.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
+from bookie._fast.server.membership cimport close_bad, close_conn, handshake_over, link, unlink
+from bookie._fast.server.output cimport mark_dirty
 from bookie._fast.server.rejections cimport (
     EARLY_TLS,
     TOO_LONG_HANDSHAKE,
@@ -13,9 +17,6 @@ from bookie._fast.server.rejections cimport (
     TOO_MANY_HANDSHAKES_OF_ADDRESS,
     Reason,
 )
-from bookie._fast.server.gate cimport gate_upgraded
-from bookie._fast.server.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES
-from bookie._fast.server.membership cimport close_bad, close_conn, handshake_over, link, mark_dirty, unlink
 
 cdef enum:
     REFS_IDLE = 2                # open, and held by the loop while it serves this request

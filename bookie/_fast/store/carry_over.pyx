@@ -4,7 +4,7 @@ from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
 from bookie._fast.base.by_ledger cimport ByLedger, Chained
-from bookie._fast.base.crash_steps cimport STEP_CARRIED, STEP_CARRY_MARKED, STEP_CARRYING, step
+from bookie._fast.base.crash_steps cimport STEP_CARRIED, STEP_CARRYING, STEP_CARRY_MARKED, step
 from bookie._fast.base.cursor cimport load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock

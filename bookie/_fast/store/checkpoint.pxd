@@ -7,7 +7,7 @@ GIL between a request and the end of its checkpoint.
 from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 # Steps between which tests inject faults and crashes, in this order.
 cdef enum Step:

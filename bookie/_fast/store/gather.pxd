@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.base.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Slice, Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport Run
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 cdef enum:
     SLICES_MOST = 128

@@ -6,7 +6,7 @@ Name and the first 16 bytes are those of Apache BookKeeper; a checksum and a gen
 from libc.stdint cimport int64_t, uint64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 # Write the mark (file id and offset) of each journal durably into the directory of one store, with the current
 # generation. OK, NO_SPACE (recorded in the store) or IO_ERROR; a mark that was not written is unchanged.

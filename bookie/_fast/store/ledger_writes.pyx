@@ -29,8 +29,8 @@ from bookie._fast.store.ledger_table cimport (
     ledger_find,
     ledger_judge_key,
     ledger_kept_fence,
-    ledger_mark_closed,
     ledger_mark_changed,
+    ledger_mark_closed,
     ledger_set_lac,
     ledgers_have_room,
 )

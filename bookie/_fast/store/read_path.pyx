@@ -29,7 +29,7 @@ from bookie._fast.cache.readahead cimport readahead_limits
 from bookie._fast.cache.runs cimport Found, LedgerRuns, Run, map_find, map_get, runs_below, runs_find, runs_insert
 from bookie._fast.cache.stats cimport note_read
 from bookie._fast.cache.uncached cimport PRIVATE, uncached_page
-from bookie._fast.entrylog.writer cimport elog_read
+from bookie._fast.entrylog.writer cimport readers_read
 from bookie._fast.index.location cimport IndexHit, IndexReader, index_lookup, index_next
 from bookie._fast.store.failed_reads cimport failed_reads_note
 from bookie._fast.store.gather cimport (
@@ -45,7 +45,7 @@ from bookie._fast.store.gather cimport (
 from bookie._fast.store.last_entry cimport learn_last
 from bookie._fast.store.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.store.loads cimport load_before, load_begin, load_end
-from bookie._fast.store.stores cimport Shard, Store, Storage, shard_of, store_of
+from bookie._fast.store.stores cimport Shard, Storage, Store, shard_of, store_of
 from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef extern from "<unistd.h>" nogil:
@@ -282,7 +282,7 @@ cdef Status load(Store* store, Page* page, const Plan* what, Run* run) noexcept 
     cdef uint64_t ahead = what.span if what.ahead and what.span >= HINT_LEAST else 0
     cdef size_t got
     cdef int64_t started = now_ns()
-    cdef Status status = elog_read(store.logs, hit.log_id, hit.offset, page.data, what.span, &got, ahead)
+    cdef Status status = readers_read(store.logs, hit.log_id, hit.offset, page.data, what.span, &got, ahead)
     bk_add_relaxed(&store.cache.counts.disk_reads, 1)
     op_note_shared(&store.cache.reads, now_ns() - started)
     if status == CLOSED:

@@ -37,17 +37,17 @@ from bookie._fast.journal.reader cimport (
 from bookie._fast.store.checkpoint cimport store_flush
 from bookie._fast.store.ledger_table cimport (
     Ledger,
-    ledger_add,
     all_zero,
-    ledger_take_key,
+    ledger_add,
     ledger_find,
     ledger_mark_changed,
     ledger_quarantine,
     ledger_set_lac,
+    ledger_take_key,
 )
 from bookie._fast.store.pack_cache cimport pack_cache
 from bookie._fast.store.storage cimport StorageEngine
-from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Store, Storage, shard_of
+from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Storage, Store, shard_of
 
 cdef extern from "<fcntl.h>" nogil:
     int O_RDONLY

@@ -3,7 +3,7 @@
 Its flush does not wait for them: no new reader finds the half, and its pins are wanted. Only the swap that needs it
 waits, for three rounds of the slowest I/O loop and one read of the disk by the read pool. Runs on the flush thread.
 """
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 cdef enum:
     SPARE_TICK_US = 500          # between two looks at the pins

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.cache.pages cimport Region
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 # Decide whether the bookie is read-only: it is forced to be, or stores found no space. Any thread.
 cdef void stores_judge_space(Storage* stores) noexcept nogil

@@ -35,7 +35,7 @@ from bookie._fast.cache.stats cimport cache_counts, cache_ops, note_evicted
 from bookie._fast.cache.write cimport half_free, half_init
 from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
 from bookie._fast.entrylog.set cimport log_set, log_set_counts, log_set_free, log_set_stats
-from bookie._fast.entrylog.writer cimport elog_readers, elog_readers_free
+from bookie._fast.entrylog.writer cimport readers_free, readers_new
 from bookie._fast.index.codec cimport BAD_LAC, QuarantineReason
 from bookie._fast.index.location cimport (
     IndexReader,
@@ -207,7 +207,7 @@ cdef class DirectoryStore:
         store.directory = self.encoded_directory
         store.log_bytes_max = log_bytes_max
         store.ids = log_ids(files.ops, store.directory, next_log_id)
-        store.logs = elog_readers(files.ops, store.directory, open_logs_max)
+        store.logs = readers_new(files.ops, store.directory, open_logs_max)
         if store.ids == NULL or store.logs == NULL:
             raise MemoryError
         store.log = log_set(store.ids, log_bytes_max, ledger_logs_max, <int64_t> log_idle_ms_max * 1000000)
@@ -311,7 +311,7 @@ cdef class DirectoryStore:
         log_ids_free(store.ids)
         store.ids = NULL
         if store.logs != NULL:
-            elog_readers_free(store.logs)
+            readers_free(store.logs)
             store.logs = NULL
         if store.index != NULL:
             index_close(store.index)

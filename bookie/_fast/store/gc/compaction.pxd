@@ -13,7 +13,7 @@ from bookie._fast.entrylog.writer cimport EntryLogWriter, LogBuffer
 from bookie._fast.index.location cimport IndexReader
 from bookie._fast.index.table cimport Moved
 from bookie._fast.store.gc.liveness cimport Liveness
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 cdef enum:
     MOVES_MOST = 16384           # stretches, and

@@ -25,15 +25,15 @@ from bookie._fast.entrylog.scan cimport (
     log_open,
 )
 from bookie._fast.entrylog.writer cimport (
-    elog_append,
-    elog_forget,
-    elog_hurry,
-    elog_rotate,
-    elog_sync,
-    elog_writer,
-    elog_writer_free,
     log_buffer,
     log_buffer_free,
+    readers_forget,
+    writer_append,
+    writer_free,
+    writer_hurry,
+    writer_new,
+    writer_rotate,
+    writer_sync,
 )
 from bookie._fast.index.codec cimport StoredRun, run_bytes
 from bookie._fast.index.location cimport (
@@ -85,7 +85,7 @@ cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* stor
     compaction.moves = <Moved*> malloc(MOVES_MOST * sizeof(Moved))
     if compaction.buffer == NULL or compaction.moves == NULL:
         return NO_MEMORY
-    compaction.writer = elog_writer(store.ids, LOG_USER_COMPACTION, compaction.buffer, store.log_bytes_max)
+    compaction.writer = writer_new(store.ids, LOG_USER_COMPACTION, compaction.buffer, store.log_bytes_max)
     if compaction.writer == NULL:
         return NO_MEMORY
     compaction.reader = index_reader(store.index)
@@ -100,7 +100,7 @@ cdef void compaction_free(Compaction* compaction) noexcept nogil:
     liveness_free(&compaction.liveness)
     if compaction.reader != NULL:
         index_reader_free(compaction.reader)
-    elog_writer_free(compaction.writer)
+    writer_free(compaction.writer)
     log_buffer_free(compaction.buffer)
     free(compaction.moves)
     pace_destroy(&compaction.pace)
@@ -108,9 +108,9 @@ cdef void compaction_free(Compaction* compaction) noexcept nogil:
 
 
 cdef Status compaction_finish(Compaction* compaction) noexcept nogil:
-    cdef Status status = elog_rotate(compaction.writer)
+    cdef Status status = writer_rotate(compaction.writer)
     if status == NO_SPACE:
-        elog_rotate(compaction.writer)
+        writer_rotate(compaction.writer)
     elif status != OK:
         fatal_set("compaction: closing its entry log failed", 0)
         return status
@@ -131,7 +131,7 @@ cdef Status give_up(Compaction* compaction, Status status) noexcept nogil:
     """Handle a failed write. Without space the target log ends at its indexed part; a failed disk is fatal."""
     forget_moves(compaction)
     if status == NO_SPACE:
-        elog_rotate(compaction.writer)
+        writer_rotate(compaction.writer)
         log_ids_settle(compaction.store.ids, LOG_USER_COMPACTION)
     elif status == IO_ERROR:
         fatal_set("compaction: writing its entry log or the index failed", 0)
@@ -151,8 +151,8 @@ cdef Status append_stretch(Compaction* compaction) noexcept nogil:
     else:
         part.iov_base = <void*> compaction.data
         part.iov_len = stretch.bytes
-        status = elog_append(compaction.writer, stretch.ledger, &part, 1, stretch.bytes, &stretch.to_log,
-                             &stretch.to_offset)
+        status = writer_append(compaction.writer, stretch.ledger, &part, 1, stretch.bytes, &stretch.to_log,
+                               &stretch.to_offset)
     if status != OK:
         return status
     last = &compaction.moves[compaction.move_count - 1] if compaction.move_count else NULL
@@ -199,7 +199,7 @@ cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
     if compaction.move_count == 0:
         return OK
     step(STEP_COPIED)
-    status = elog_sync(compaction.writer)
+    status = writer_sync(compaction.writer)
     if status == OK:
         step(STEP_COPY_SYNCED)
         status = index_moves(compaction, result)
@@ -401,7 +401,7 @@ cdef Status remove_log(Compaction* compaction, uint32_t log_id, Result* result) 
     cdef int rc
     snprintf(path, PATH_BYTES, "%s/%x.log", compaction.store.directory, log_id)
     rc = compaction.stores.ops.unlink(path)
-    elog_forget(compaction.store.logs, log_id)
+    readers_forget(compaction.store.logs, log_id)
     if rc < 0:
         result.outcome = COLLECT_GONE if rc == -ENOENT else COLLECT_UNREADABLE
         return OK
@@ -425,7 +425,7 @@ cdef Status collect_log(Compaction* compaction, uint32_t log_id, bint move, int6
     if bk_planted(PLANT_UNLINK_EARLY):
         remove_log(compaction, log_id, result)
     liveness_clear(&compaction.liveness)
-    elog_hurry(compaction.writer, compaction.pace.rate == 0)
+    writer_hurry(compaction.writer, compaction.pace.rate == 0)
     bk_store(&compaction.progress.log_bytes, <int64_t> result.file_bytes)
     bk_store(&compaction.progress.log_done, 0)
     bk_store(&compaction.progress.log_id, log_id)

@@ -6,7 +6,7 @@ it collected before. The caller has taken a checkpoint, so the journals after th
 from libc.stdint cimport int64_t
 
 from bookie._fast.base.types cimport Status
-from bookie._fast.store.stores cimport Store, Storage
+from bookie._fast.store.stores cimport Storage, Store
 
 cdef enum:
     REMOVE_RUNS_MOST = 20000     # in one transaction

@@ -11,12 +11,12 @@ from bookie._fast.store.gather cimport Answer, ReadRequest
 from bookie._fast.wire.request cimport Request
 
 # An answer without entries: an acknowledgement, or a refusal.
-cdef Status answer_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
+cdef Status reply_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
 # A V3 request that has no answer of its own: a copy of its header, and a status.
-cdef Status answer_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
+cdef Status reply_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
 # What was acknowledged later: the Ack has all that its answer echoes.
-cdef Status answer_ack(IoLoop* loop, const Ack* ack) noexcept nogil
+cdef Status reply_ack(IoLoop* loop, const Ack* ack) noexcept nogil
 # Entries, or the reason why there are none. Gives up the answer's pins.
-cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil
+cdef Status reply_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil
 # What a bookie without authentication answers to any AUTH.
-cdef Status answer_auth(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil
+cdef Status reply_auth(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil

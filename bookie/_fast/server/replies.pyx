@@ -110,13 +110,13 @@ cdef Status write_code(IoLoop* loop, Conn* conn, uint8_t protocol, uint8_t op, u
     return OK
 
 
-cdef Status answer_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
+cdef Status reply_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
     op_now(&loop.ops, op_of(request.op, request.flags), status == OK)
     return write_code(loop, conn, request.protocol, request.op, request.version, request.ledger, request.entry,
                       request.request_id, status)
 
 
-cdef Status answer_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
+cdef Status reply_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
     cdef uint8_t frame[V3_ANSWER_MOST]
     loop.stats.errors[<int> status] += 1
     return put(conn, frame, v3_refusal(frame, request, status))
@@ -146,7 +146,7 @@ cdef void note_read_of(IoLoop* loop, const Conn* conn, const ReadRequest* reques
     access_noted(loop.access, row, conn.fd, now_ns() - request.begun)
 
 
-cdef Status answer_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
+cdef Status reply_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
     if loop.access != NULL and ack.op == ADD_ENTRY and access_wanted(loop.access):
         note_add(loop, ack)
     return write_code(loop, ack.conn, ack.protocol, ack.op, ack.version, ack.ledger, ack.entry, ack.request_id, OK)
@@ -380,7 +380,7 @@ cdef Status answer_read_v3(IoLoop* loop, Conn* conn, const ReadRequest* request,
     return write_single(conn, request, answer, &tail)
 
 
-cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
+cdef Status reply_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
     """One header, then the slices."""
     cdef uint8_t* out
     cdef uint32_t i, payload
@@ -421,7 +421,7 @@ cdef Status answer_read(IoLoop* loop, Conn* conn, const ReadRequest* request, An
     return status
 
 
-cdef Status answer_auth(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
+cdef Status reply_auth(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
     cdef uint8_t frame[V3_ANSWER_MOST + AUTH_PART_BYTES + AUTH_DISABLED_BYTES]
     cdef uint32_t size = FRAME_PREFIX + 4
     if request.protocol == V3_VERSION:
