@@ -1,4 +1,4 @@
-"""Roles and names in client certificates, as upstream reads them."""
+"""Tests that roles and names are read from client certificates as upstream reads them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -23,12 +23,12 @@ def unit_of(text: str) -> x509.NameAttribute[str]:
 
 
 def certificate(*units: str, names: tuple[x509.GeneralName, ...] = ()) -> bytes:
-    """A self-signed one (TLS has judged chains before), in DER."""
+    """Make a self-signed certificate in DER. It suffices here, because TLS has judged the chain before."""
     return signed(x509.Name([CLIENT, *map(unit_of, units)]), names)
 
 
 def signed(subject: x509.Name, names: tuple[x509.GeneralName, ...] = ()) -> bytes:
-    """The same, of this subject."""
+    """Make a self-signed certificate of this subject."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -59,7 +59,7 @@ def signed(subject: x509.Name, names: tuple[x509.GeneralName, ...] = ()) -> byte
     ],
 )
 def test_roles_of_the_organizational_unit(units: tuple[str, ...], role: str | None) -> None:
-    """`OU=0:role,...;1:...`: the first role of code 0 in the first unit."""
+    """Roles come from `OU=0:role,...;1:...`: the first role of code 0 in the first unit counts."""
     session = server(AuthSettings(authorized_roles="writer, admin")).session("127.0.0.1:1")
     outcome = session.upgraded(certificate(*units))
     assert outcome.principal == role
@@ -76,7 +76,7 @@ def test_roles_of_the_organizational_unit(units: tuple[str, ...], role: str | No
     ],
 )
 def test_a_unit_in_one_relative_name_with_others(beside: x509.NameAttribute[str], role: str | None) -> None:
-    """Java sees the first attribute of such a name, in the order of types and values."""
+    """Java sees only the first attribute of such a name, in the order of types and values."""
     subject = x509.Name([x509.RelativeDistinguishedName([unit_of("0:writer"), beside])])
     session = server(AuthSettings(authorized_roles="writer, admin")).session("127.0.0.1:1")
     assert session.upgraded(signed(subject)).principal == role
@@ -87,14 +87,16 @@ def test_a_unit_in_one_relative_name_with_others(beside: x509.NameAttribute[str]
              x509.RFC822Name("pulsar@example.org")]
 )  # fmt: skip
 def test_names_beside_the_subject(name: x509.GeneralName) -> None:
-    """Each kind of name lets in where it is listed, and only there."""
+    """Each kind of name lets a client in where it is listed, and only there."""
     shown = certificate("0:nobody", names=(x509.DNSName("other.example"), name))
     assert server(AuthSettings(authorized_names=f"x, {name.value}")).session("").upgraded(shown).principal == name.value
     assert server(AuthSettings(authorized_names="y")).session("").upgraded(shown).principal is None
 
 
 def test_no_certificate_and_no_certificate_at_all() -> None:
-    """Without one nobody is let in; bytes that are none end the connection; tokens prove nothing."""
+    """Without a certificate nobody is let in, bytes that are no certificate end the connection, and tokens prove
+    nothing.
+    """
     session = server(AuthSettings(authorized_roles="writer")).session("")
     assert session.upgraded(None).principal is None
     with pytest.raises(AuthenticationFailed, match="cannot be parsed"):
@@ -104,6 +106,6 @@ def test_no_certificate_and_no_certificate_at_all() -> None:
 
 
 def test_somebody_must_be_let_in() -> None:
-    """A list without an entry is a mistake."""
+    """A list without an entry is refused as a mistake."""
     with pytest.raises(ConfigurationError, match="authorizedRoles"):
         server(AuthSettings(authorized_roles=" , "))

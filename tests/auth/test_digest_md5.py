@@ -1,4 +1,4 @@
-"""The mechanism against the worked example of RFC 2831, and against whatever may arrive instead of a message."""
+"""Tests the mechanism against the worked example of RFC 2831, and against whatever may arrive instead of a message."""
 
 import contextlib
 from dataclasses import replace
@@ -20,7 +20,7 @@ PROOF = b"ea40f60335c427b5527b84dbabcdfffd"
 
 
 def test_the_worked_example_of_the_rfc() -> None:
-    """Response and server's proof are those of the RFC."""
+    """The response and the server's proof are those of the RFC."""
     response = digest_md5.parse_response(EXAMPLE)
     assert response.user() == "chris"
     assert digest_md5.matches(response, PASSWORD)
@@ -30,7 +30,7 @@ def test_the_worked_example_of_the_rfc() -> None:
 
 
 def test_names_beyond_latin_are_hashed_as_they_are_sent() -> None:
-    """UTF-8 names that ISO 8859-1 can express are hashed in that; others as UTF-8. Both ways differ."""
+    """UTF-8 names that ISO 8859-1 can express are hashed in that encoding, and others as UTF-8."""
     response = digest_md5.parse_response(EXAMPLE)
     accented = replace(response, username="ä".encode())
     assert digest_md5.response_value(accented, "p", method=b"") == digest_md5.response_value(
@@ -52,7 +52,7 @@ def test_names_beyond_latin_are_hashed_as_they_are_sent() -> None:
     ],
 )
 def test_malformed_responses_are_refused(message: bytes) -> None:
-    """With AuthenticationFailed, and without a word of what was sent."""
+    """They are refused with AuthenticationFailed, and the error repeats nothing of what was sent."""
     with pytest.raises(AuthenticationFailed) as refused:
         digest_md5.parse_response(message)
     assert "chris" not in str(refused.value)
@@ -60,7 +60,7 @@ def test_malformed_responses_are_refused(message: bytes) -> None:
 
 @given(st.one_of(st.binary(max_size=300), st.text('username="\\,=abc \t', max_size=60).map(str.encode)))
 def test_any_bytes_are_parsed_or_refused(message: bytes) -> None:
-    """No other error, in either direction."""
+    """Whatever the bytes are, no other error is raised, in either direction."""
     for parse in (digest_md5.parse_response, digest_md5.parse_challenge, digest_md5.rspauth):
         with contextlib.suppress(AuthenticationFailed):
             parse(message)
@@ -68,7 +68,7 @@ def test_any_bytes_are_parsed_or_refused(message: bytes) -> None:
 
 @given(st.text(min_size=1, max_size=20), st.binary(min_size=1, max_size=20))
 def test_what_is_written_is_read_back(user: str, nonce: bytes) -> None:
-    """Quoting survives quotes, backslashes and commas."""
+    """The quoting preserves quotes, backslashes and commas."""
     try:
         username = user.encode()
     except UnicodeEncodeError:
@@ -86,6 +86,6 @@ def test_what_is_written_is_read_back(user: str, nonce: bytes) -> None:
     ],
 )
 def test_challenges_that_ask_for_more_are_refused(message: bytes, why: str) -> None:
-    """The client says what it cannot do."""
+    """The client refuses them and says what it cannot do."""
     with pytest.raises(AuthenticationFailed, match=why):
         digest_md5.parse_challenge(message)

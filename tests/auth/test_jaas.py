@@ -1,4 +1,4 @@
-"""The JAAS file: what Java accepts is read, what is broken is named by line."""
+"""Tests of the JAAS file: what Java accepts is read, and what is broken is named by its line."""
 
 import contextlib
 from pathlib import Path
@@ -24,14 +24,14 @@ BookKeeper { org.apache.zookeeper.server.auth.DigestLoginModule required usernam
 
 
 def read(directory: Path, text: str, section: str = "Bookie") -> dict[str, str]:
-    """The section of a file with this text."""
+    """Return the section of a file with this text."""
     file = directory / "jaas.conf"
     file.write_text(text)
     return read_section(str(file), section)
 
 
 def test_sections_modules_and_options(tmp_path: Path) -> None:
-    """Comments, quotes with marks inside, several modules."""
+    """Comments, quotes with marks inside and several modules are read."""
     assert read(tmp_path, SAMPLE) == {"user_hd": 'test"pwd', "user_foo": "'bar'", "debug": "true"}
     assert read(tmp_path, SAMPLE, "BookKeeper") == {"username": "hd", "password": "a{b}c;"}
 
@@ -48,14 +48,14 @@ def test_sections_modules_and_options(tmp_path: Path) -> None:
     ],
 )
 def test_broken_files_are_named_without_their_secrets(tmp_path: Path, text: str, why: str) -> None:
-    """One line that says where."""
+    """The error is one line that says where the file is broken."""
     with pytest.raises(ConfigurationError, match=why) as refused:
         read(tmp_path, text)
     assert "s3cret" not in str(refused.value)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """Missing, or not text."""
+    """A file that is missing or is not text is refused."""
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_section(str(tmp_path / "none"), "Bookie")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 @given(st.text('Bokie{};="\\/* #\na', max_size=60))
 def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    """Never another error."""
+    """Whatever the text is, no other error is raised."""
     file = tmp_path_factory.getbasetemp() / "any.conf"
     file.write_text(text)
     with contextlib.suppress(ConfigurationError):

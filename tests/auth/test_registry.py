@@ -1,4 +1,4 @@
-"""Which provider a name stands for."""
+"""Tests which provider a name stands for."""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -15,7 +15,7 @@ UPSTREAM = "org.apache.bookkeeper.tls.BookieAuthZFactory"
 
 
 def test_names_of_ours_and_upstreams() -> None:
-    """Nothing configured lets everybody in; class names of upstream's stand for ours."""
+    """With nothing configured everybody is let in, and upstream's class names stand for our providers."""
     assert registry.open_server(AuthSettings()) is None
     for name in ("certificate", UPSTREAM):
         found = registry.open_server(AuthSettings(provider=name, authorized_roles="a"))
@@ -24,18 +24,18 @@ def test_names_of_ours_and_upstreams() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    """A bookie that was told to ask for passwords never starts without."""
+    """A bookie that was told to ask for passwords never starts without doing so."""
     with pytest.raises(ConfigurationError, match=f"most similar name is {UPSTREAM}"):
         registry.open_server(AuthSettings(provider=UPSTREAM + "2"))
 
 
 def own(settings: AuthSettings) -> TokenServer:
-    """A provider as somebody might install one."""
+    """A provider such as a user might install."""
     return TokenServer((settings.provider_file.encode(),))
 
 
 def test_installed_providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry point is found by its name and handed the settings."""
+    """A provider is found by the name of its entry point and is handed the settings."""
     entry = EntryPoint("com.example.Own", f"{__name__}:own", registry.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda _: own)
     monkeypatch.setattr(registry, "entry_points", lambda **_: [entry])
@@ -45,7 +45,7 @@ def test_installed_providers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clients_by_name(tmp_path: Path) -> None:
-    """The same names, upstream's class for clients, and files that hold who they are."""
+    """Clients are found by the same names and by upstream's class for clients, with files that hold their identity."""
     assert registry.open_client(ClientAuthSettings()) is None
     (tmp_path / "tokens").write_text("first-token-of-enough-bytes\nsecond-token-of-enough-bytes\n")
     token = registry.open_client(ClientAuthSettings(provider="token", token_file=str(tmp_path / "tokens")))
@@ -67,7 +67,7 @@ def test_clients_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_of_clients(tmp_path: Path, settings: dict[str, str], why: str) -> None:
-    """Named, without what stands in the file."""
+    """Wrong settings are named, without the contents of the file."""
     if "jaas_file" in settings:
         (tmp_path / "jaas.conf").write_text('BookKeeper { a.B required password="s3cret"; };')
         settings = {**settings, "jaas_file": str(tmp_path / "jaas.conf")}

@@ -1,4 +1,6 @@
-"""Both sides of SASL DIGEST-MD5 with each other: who gets in, who does not, and what a message can be used for."""
+"""Tests both sides of SASL DIGEST-MD5 with each other: who gets in, who does not, and what a message can be used
+for.
+"""
 
 import re
 from pathlib import Path
@@ -17,12 +19,12 @@ ANY = re.compile(".*", re.DOTALL)
 
 
 def provider(users: dict[str, str] = USERS, allowed: re.Pattern[str] = ANY) -> SaslServer:
-    """A bookie's side."""
+    """Make a bookie's side."""
     return SaslServer(users, allowed)
 
 
 def log_in(bookie: SaslServer, client: SaslClient) -> Outcome:
-    """The whole conversation; both sides must be content."""
+    """Run the whole conversation, and check that both sides accept it."""
     there, here = bookie.session("127.0.0.1:1"), client.session("bookie")
     challenge = there.process(here.first())
     assert challenge.token is not None
@@ -38,13 +40,13 @@ def log_in(bookie: SaslServer, client: SaslClient) -> Outcome:
 
 @pytest.mark.parametrize("user", USERS)
 def test_who_knows_the_password_gets_in(user: str) -> None:
-    """And the client has proof that the bookie knows it too."""
+    """The client also has proof that the bookie knows the password too."""
     assert log_in(provider(), SaslClient(user, USERS[user])).principal == user
 
 
 @given(st.text(min_size=1, max_size=10), st.text(min_size=1, max_size=10), st.text(min_size=1, max_size=10))
 def test_only_the_right_password(user: str, password: str, tried: str) -> None:
-    """Whatever characters are in use: in with the same password, out with another."""
+    """Whatever characters it has, the same password lets the client in and another does not."""
     try:
         (user + password + tried).encode()
     except UnicodeEncodeError:
@@ -58,14 +60,14 @@ def test_only_the_right_password(user: str, password: str, tried: str) -> None:
 
 
 def test_an_unknown_user_is_told_the_same_as_a_wrong_password() -> None:
-    """Nobody learns which users exist."""
+    """So nobody can learn which users exist."""
     for client in (SaslClient("nobody", "x"), SaslClient("other", "x")):
         with pytest.raises(AuthenticationFailed, match=r"^the user or the password is wrong$"):
             log_in(provider(), client)
 
 
 def test_the_name_must_be_allowed_as_a_whole() -> None:
-    """A part that matches is not enough."""
+    """A name of which only a part matches is refused."""
     bookie = provider(allowed=re.compile("bookkeeper"))
     assert log_in(bookie, SaslClient("bookkeeper", USERS["bookkeeper"])).principal == "bookkeeper"
     with pytest.raises(AuthenticationFailed, match="saslJaasClientAllowedIds"):
@@ -73,7 +75,7 @@ def test_the_name_must_be_allowed_as_a_whole() -> None:
 
 
 def test_a_response_is_good_for_one_challenge() -> None:
-    """Replayed on another connection it is refused; so is a response without a challenge."""
+    """A response replayed on another connection is refused, and so is a response without a challenge."""
     bookie, client = provider(), SaslClient("other", USERS["other"]).session("bookie")
     first = bookie.session("")
     token = first.process(b"").token
@@ -101,7 +103,7 @@ def test_a_bookie_that_does_not_know_the_password_is_not_trusted() -> None:
 
 
 def test_users_come_from_the_jaas_file(tmp_path: Path) -> None:
-    """The section of the bookies, users by their prefix."""
+    """They come from the bookies' section, where a prefix marks them as users."""
     file = tmp_path / "jaas.conf"
     file.write_text('Bookie {\n  some.Module required\n    user_bookkeeper="x y"\n    debug=true;\n};\n')
     bookie = server(AuthSettings(jaas_file=str(file)))
@@ -119,7 +121,7 @@ def test_users_come_from_the_jaas_file(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_configurations_are_named(tmp_path: Path, settings: dict[str, str], text: str | None, why: str) -> None:
-    """One error each, without the secrets of the file."""
+    """Each wrong configuration raises an error of its own that shows no secret of the file."""
     file = tmp_path / "jaas.conf"
     if text is not None:
         file.write_text(text)
@@ -130,7 +132,9 @@ def test_wrong_configurations_are_named(tmp_path: Path, settings: dict[str, str]
 
 
 def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Who was let in is known while the same password stands there; a bad file changes nothing and is told once."""
+    """A user who was let in stays known while the same password stands there. A bad file changes nothing and is
+    reported once.
+    """
 
     def users(**passwords: str) -> None:
         options = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())

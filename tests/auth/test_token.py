@@ -1,4 +1,4 @@
-"""The shared token: from a file or the environment, one of several, never shown."""
+"""Tests of the shared token: it comes from a file or the environment, may be one of several, and is never shown."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ OLD, NEW = b"an-old-token-of-enough-bytes", b"a-new-token-of-enough-bytes-"
 
 
 def test_each_valid_token_gets_in_and_nothing_else() -> None:
-    """Both while they are being changed; a prefix, a longer one and an empty one do not."""
+    """Both tokens do while they are being changed; a prefix, a longer token and an empty one do not."""
     session = TokenServer((OLD, NEW)).session("127.0.0.1:1")
     for number, token in enumerate((OLD, NEW), 1):
         outcome = session.process(token)
@@ -26,7 +26,7 @@ def test_each_valid_token_gets_in_and_nothing_else() -> None:
 
 
 def test_the_client_is_done_with_the_first_answer() -> None:
-    """One message each way."""
+    """The conversation is one message each way."""
     session = TokenClient(OLD).session("bookie")
     assert session.first() == OLD
     assert not session.done
@@ -35,7 +35,7 @@ def test_the_client_is_done_with_the_first_answer() -> None:
 
 
 def test_tokens_of_a_file(tmp_path: Path) -> None:
-    """One a line, comments and blank lines apart."""
+    """The file holds one token in each line, apart from comments and blank lines."""
     file = tmp_path / "tokens"
     file.write_text(f"# tokens\n\n{OLD.decode()}\n  {NEW.decode()}  \n")
     provider = server(AuthSettings(token_file=str(file)))
@@ -45,14 +45,14 @@ def test_tokens_of_a_file(tmp_path: Path) -> None:
 
 
 def test_the_token_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no file is named."""
+    """It is used where no file is named."""
     monkeypatch.setenv("BOOKIE_AUTH_TOKEN", NEW.decode())
     assert server(AuthSettings()).session("").process(NEW).principal
 
 
 @pytest.mark.parametrize(("text", "why"), [("", "no token"), ("short", "too short"), (None, "cannot be read")])
 def test_wrong_files_are_named(tmp_path: Path, text: str | None, why: str) -> None:
-    """Without what stands in them."""
+    """They are named without anything of their contents."""
     file = tmp_path / "tokens"
     if text is not None:
         file.write_text(text)
@@ -62,7 +62,10 @@ def test_wrong_files_are_named(tmp_path: Path, text: str | None, why: str) -> No
 
 
 def test_a_line_says_whose_it_is_and_what_it_may() -> None:
-    """S8: roles, names, and tokens alone as before, colons of their own included; the bits are the compiled ones."""
+    """S8: a line holds roles and a name, or a token alone as before, which may contain colons. The bits of the roles
+    are
+    those of the compiled modules.
+    """
     lines = [
         "# ours",
         OLD.decode(),
@@ -92,7 +95,7 @@ def test_a_line_says_whose_it_is_and_what_it_may() -> None:
     ],
 )
 def test_lines_that_cannot_be_used(line: str, why: str) -> None:
-    """Named by their number, without what stands in them."""
+    """They are named by their number, without anything of their contents."""
     with pytest.raises(ConfigurationError, match=why) as refused:
         parse([OLD.decode(), *line.split("\n")], "there")
     assert "xxxx" not in str(refused.value)
@@ -100,15 +103,16 @@ def test_lines_that_cannot_be_used(line: str, why: str) -> None:
 
 
 def test_a_client_sends_the_token_of_the_first_line(tmp_path: Path) -> None:
-    """Of the bookie's own file, too."""
+    """It may also read the bookie's own file."""
     file = tmp_path / "tokens"
     file.write_text(f"write:alice:{NEW.decode()}\n{OLD.decode()}\n")
     assert client(ClientAuthSettings(token_file=str(file))).session("").first() == NEW
 
 
 def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Who was let in is known while the token is there with the same rights, wherever its line is; a bad file changes
-    nothing and is told once.
+    """A user who was let in stays known while the token is in the file with the same rights, wherever its line is. A
+    bad
+    file changes nothing and is reported once.
     """
     file = tmp_path / "tokens"
     file.write_text(f"{OLD.decode()}\nwrite:alice:{NEW.decode()}\n")

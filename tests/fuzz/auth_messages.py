@@ -1,6 +1,6 @@
 """Fuzz targets for what arrives before anybody is authenticated: AUTH in either protocol, and SASL inside it.
 
-One outcome is allowed: an answer or the one error, and nobody gets in. One alone:
+The only allowed outcomes are an answer and the one error, and nobody may be let in. To run one target alone:
 
     python -m tests.fuzz.auth_messages v3 [libFuzzer options] [corpus directory]
 """
@@ -32,7 +32,7 @@ RESPONSE = (
 
 
 def responses(data: bytes) -> None:
-    """A response is parsed to the same again once it was written, or refused."""
+    """A response is either refused, or written and parsed again to the same."""
     with contextlib.suppress(AuthenticationFailed):
         found = digest_md5.parse_response(data)
         assert not digest_md5.matches(found, PASSWORD)
@@ -43,7 +43,7 @@ def responses(data: bytes) -> None:
 
 
 def challenges(data: bytes) -> None:
-    """What a hostile bookie may send to a client."""
+    """Parse what a hostile bookie may send to a client."""
     client = sasl.SaslClient("bookkeeper", PASSWORD).session("")
     with contextlib.suppress(AuthenticationFailed):
         answer = client.answer(data)
@@ -54,7 +54,7 @@ def challenges(data: bytes) -> None:
 
 
 def conversations(data: bytes) -> None:
-    """Messages of a byte's length each, to one session."""
+    """Hand one session several messages, each with its length in one byte before it."""
     session = PROVIDER.session("")
     at = 0
     with contextlib.suppress(AuthenticationFailed):
@@ -66,7 +66,7 @@ def conversations(data: bytes) -> None:
 
 
 def serve(task: Handed) -> None:
-    """The handler answers once, lets nobody in, and keeps a session only if it goes on."""
+    """Check that the handler answers once, lets nobody in, and keeps a session only if the conversation goes on."""
     handler = Authentication(PROVIDER)
     handler.serve(task)  # type: ignore[arg-type]
     ((_, action),) = task.answers
@@ -75,12 +75,14 @@ def serve(task: Handed) -> None:
 
 
 def v2(data: bytes) -> None:
-    """A V2 frame's body behind a right header."""
+    """Serve the body of a V2 frame behind a correct header."""
     serve(Handed(b"\2\3\0\0" + data, 2))
 
 
 def v3(data: bytes) -> None:
-    """A V3 frame's body, when the compiled module lets it through: it parses and has its part."""
+    """Serve the body of a V3 frame if the compiled module lets it through, which means that it parses and has its
+    part.
+    """
     try:
         request = wire.Request.FromString(data)
     except DecodeError:
@@ -90,12 +92,12 @@ def v3(data: bytes) -> None:
 
 
 def message(plugin: str, payload: bytes) -> wire.AuthMessage:
-    """The part that both protocols carry."""
+    """Serve the part that both protocols carry."""
     return wire.AuthMessage(authPluginName=plugin, payload=payload)
 
 
 def v3_seeds() -> list[bytes]:
-    """First messages and later ones, for this plugin and another."""
+    """Return first messages and later ones, for this plugin and another."""
     header = wire.BKPacketHeader(version=wire.VERSION_THREE, operation=wire.AUTH, txnId=8)
     said = [("sasl", b""), ("sasl", RESPONSE), ("token", b"x")]
     return [wire.Request(header=header, authRequest=message(*one)).SerializeToString() for one in said]
@@ -114,7 +116,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
 
 
 def main() -> None:
-    """Fuzz one target until stopped, from its seeds."""
+    """Fuzz one target, from its seeds, until stopped."""
     import atheris
 
     logging.getLogger(authentication.__name__).disabled = True  # of this process, which does nothing else

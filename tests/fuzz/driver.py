@@ -12,7 +12,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def fuzz(module: str, name: str, seeds: list[bytes], corpus: Path, bytes_max: int) -> None:
-    """Fail on a crash, a leak, or an answer that differs from the model's. Skips where atheris is not installed."""
+    """Run the target, and fail on a crash, a leak, or an answer that differs from the model's.
+
+    Skips the test where atheris is not installed.
+    """
     pytest.importorskip("atheris", reason="pip install atheris")
     for number, seed in enumerate(seeds):
         (corpus / f"{number}").write_bytes(seed)

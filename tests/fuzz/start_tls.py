@@ -1,7 +1,7 @@
-"""A fuzz target for what follows START_TLS: in its segment, instead of a ClientHello, or inside TLS. By real
-sockets, in this process.
+"""A fuzz target for what follows START_TLS: in its segment, instead of a ClientHello, or inside TLS.
 
-The bookie may answer what it likes, but it ends each such connection, keeps nothing of it and goes on to serve others:
+It uses real sockets in this process. The bookie may answer anything, but it must end each such connection, keep
+nothing of it, and go on to serve others. To run it alone:
 
     python -m tests.fuzz.start_tls start_tls [libFuzzer options] [corpus directory]
 """
@@ -31,7 +31,7 @@ FREE = {"tls_connections", "tls_handshaking"}
 
 @contextlib.contextmanager
 def running() -> Iterator[Callable[[bytes], None]]:
-    """The target, while its bookie runs; in the end nothing of any connection is left."""
+    """Yield the target while its bookie runs, and check in the end that nothing of any connection is left."""
     with tempfile.TemporaryDirectory() as place:
         ca = Authority(Path(place) / "ca")
         settings = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
@@ -58,7 +58,7 @@ def running() -> Iterator[Callable[[bytes], None]]:
 
 
 def _instead(bookie: LocalBookie, data: bytes) -> None:
-    """Instead of a handshake."""
+    """Send the data instead of a handshake."""
     with bookie.peer() as peer:
         peer.sock.sendall(START_TLS)
         assert peer.take(len(ACCEPTED)) == ACCEPTED
@@ -66,19 +66,19 @@ def _instead(bookie: LocalBookie, data: bytes) -> None:
 
 
 def _behind(bookie: LocalBookie, data: bytes) -> None:
-    """Before the bookie could answer."""
+    """Send the data before the bookie could answer START_TLS."""
     with bookie.peer() as peer:
         _say(peer, START_TLS + data)
 
 
 def _inside(bookie: LocalBookie, context: ssl.SSLContext, data: bytes) -> None:
-    """As frames, through TLS."""
+    """Send the data as frames through TLS."""
     with TlsPeer(bookie.address, context) as peer:
         _say(peer, data)
 
 
 def _say(peer: Peer, data: bytes) -> None:
-    """Send it and hang up; the bookie may be faster."""
+    """Send the data and hang up. The bookie may close the connection earlier."""
     with contextlib.suppress(ConnectionError, ssl.SSLError):
         peer.sock.sendall(data)
         peer.sock.shutdown(socket.SHUT_WR)
@@ -86,7 +86,9 @@ def _say(peer: Peer, data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """AUTH messages; a ClientHello, cut and doubled; an alert; clear frames; the same frames for inside."""
+    """Return AUTH messages, a ClientHello (whole, cut and doubled), an alert, clear frames, and the same frames for
+    TLS.
+    """
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     shy = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -115,7 +117,7 @@ def seeds() -> list[bytes]:
 
 
 def main() -> None:
-    """Fuzz until stopped."""
+    """Fuzz the target until stopped."""
     import atheris
 
     assert sys.argv.pop(1) == NAME

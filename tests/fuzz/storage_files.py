@@ -1,6 +1,7 @@
 """Fuzz targets for the readers of files: hostile entry logs and journals.
 
-One outcome is allowed: an answer equal to the model's, or the one error that says what the file is not. One alone:
+The only allowed outcomes are an answer equal to the model's and the one error that says what the file is not. To
+run one target alone:
 
     python -m tests.fuzz.storage_files entry_log [libFuzzer options] [corpus directory]
 """
@@ -29,7 +30,7 @@ JAVA = Path(__file__).parent.parent / "golden" / "java"
 
 @contextmanager
 def in_memory(data: bytes) -> Iterator[str]:
-    """A path at which `data` can be opened; nothing touches a disk."""
+    """Return a path at which `data` can be opened without touching a disk."""
     fd = os.memfd_create("fuzz")
     try:
         os.write(fd, data)
@@ -58,7 +59,9 @@ def entry_log(data: bytes) -> None:
 
 
 def ledgers_map(data: bytes) -> None:
-    """The map of the same log: believed only where it accounts for every byte before it, and then what stands there."""
+    """Read the map of the same log. It may be believed only where it accounts for every byte before it, and must then
+    hold what stands there.
+    """
     with in_memory(data) as path:
         found = read_map(path)
     if found is None:
@@ -88,7 +91,7 @@ def journal(data: bytes) -> None:
 
 
 def index_header(data: bytes) -> None:
-    """Parse `data` as the header of a Java bookie's .idx file: what is found is what stands there."""
+    """Parse `data` as the header of a Java bookie's .idx file, and check that what is found is what stands there."""
     try:
         found = parse_header(7, data)
     except ValueError:
@@ -101,7 +104,7 @@ def index_header(data: bytes) -> None:
 
 
 def entry_log_seeds() -> list[bytes]:
-    """Good files of both layouts, Java's among them."""
+    """Return good files of both layouts, among them Java's."""
     entry = log_model.entry(7, 1, b"payload")
     return [
         golden("entry_log.hex"),
@@ -113,7 +116,7 @@ def entry_log_seeds() -> list[bytes]:
 
 
 def journal_seeds() -> list[bytes]:
-    """Ours with closed groups, one with a stale group behind, upstream's, each version."""
+    """Return our journals with closed groups and with a stale group behind them, and upstream's, in each version."""
     records = [journal_model.record(7, kind, b"payload") for kind in (journal_model.MASTER_KEY, 0, 1)]
     ours = journal_model.build(records, JOURNAL_ID)
     stale = journal_model.build([*records, records[0]], JOURNAL_ID - 1)
@@ -123,7 +126,7 @@ def journal_seeds() -> list[bytes]:
 
 
 def index_header_seeds() -> list[bytes]:
-    """Both versions, with and without key, fence and explicit LAC."""
+    """Return headers of both versions, with and without key, fence and explicit LAC."""
     return [
         index_file(key=key, fenced=fenced, lac=lac, version=version)
         for key in (b"", b"k" * 20)
@@ -140,7 +143,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
 
 
 def main() -> None:
-    """Fuzz one target until stopped. What the model does with an input tells the fuzzer where there is more to find."""
+    """Fuzz one target until stopped. The model's branches guide the fuzzer, because it measures their coverage."""
     import atheris
 
     target, seeds = TARGETS[sys.argv.pop(1)]

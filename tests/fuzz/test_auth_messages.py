@@ -1,4 +1,6 @@
-"""The fuzz targets of auth_messages: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
+"""Runs the fuzz targets of auth_messages over mutated seeds, and with `-m fuzz` for BOOKIE_FUZZ_SECONDS under
+atheris.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,7 @@ WORDS = st.sampled_from([b"", b'"', b"\\", b",", b"=", b"\xff", b"nonce", b"\0",
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds(name: str) -> None:
-    """The seeds as they are, and each of them cut at every byte."""
+    """The targets hold for the seeds as they are, and for each of them cut at every byte."""
     target, seeds = TARGETS[name]
     for seed in seeds():
         for end in range(len(seed) + 1):
@@ -25,7 +27,7 @@ def test_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 @given(data=st.data())
 def test_mutated_seeds(name: str, data: st.DataObject) -> None:
-    """Seeds behind each other with words overwritten anywhere: an answer or a refusal each time."""
+    """Seeds one behind another, with words overwritten anywhere, get an answer or a refusal each time."""
     target, seeds = TARGETS[name]
     out = bytearray(b"".join(data.draw(st.lists(st.sampled_from(seeds()), min_size=1, max_size=3))))
     for word in data.draw(st.lists(WORDS, max_size=3)):
@@ -38,5 +40,5 @@ def test_mutated_seeds(name: str, data: st.DataObject) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_fuzz(name: str, tmp_path: Path) -> None:
-    """Atheris over the target from its seeds: no crash, no leak, nobody gets in."""
+    """Atheris runs the target from its seeds: nothing crashes or leaks, and nobody gets in."""
     fuzz("tests.fuzz.auth_messages", name, TARGETS[name][1](), tmp_path, 8192)

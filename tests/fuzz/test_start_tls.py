@@ -1,4 +1,4 @@
-"""The fuzz target of start_tls: over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
+"""Runs the fuzz target of start_tls over mutated seeds, and with `-m fuzz` for BOOKIE_FUZZ_SECONDS under atheris."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ ROUNDS = 200
 
 
 def test_mutated_seeds() -> None:
-    """Seeds as they are, then with bytes changed, lost and repeated: everybody else is served, nothing is kept."""
+    """With seeds as they are, and then with bytes changed, lost and repeated, everybody else is served and nothing
+    is kept.
+    """
     drawn = seeded_random()
     given = seeds()
     with running() as target:
@@ -30,5 +32,5 @@ def test_mutated_seeds() -> None:
 @pytest.mark.slow
 @pytest.mark.leaks("the fuzzer leaves by itself")
 def test_fuzz(tmp_path: Path) -> None:
-    """Atheris from the seeds: no crash, and connections in clear are served all the time."""
+    """Atheris runs the target from its seeds: nothing crashes, and connections in clear are served all the time."""
     fuzz("tests.fuzz.start_tls", NAME, seeds(), tmp_path, 8192)

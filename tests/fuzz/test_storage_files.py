@@ -1,4 +1,6 @@
-"""The fuzz targets of storage_files: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
+"""Runs the fuzz targets of storage_files over mutated seeds, and with `-m fuzz` for BOOKIE_FUZZ_SECONDS under
+atheris.
+"""
 
 import random
 from pathlib import Path
@@ -13,7 +15,7 @@ INTERESTING = [0, 1, 15, 16, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFF00, 0x0
 
 
 def mutate(drawn: random.Random, data: bytes) -> bytes:
-    """A few flips, interesting words, cuts, repeats and zeroed stretches."""
+    """Apply a few bit flips, interesting words, cuts, repeats and zeroed stretches."""
     out = bytearray(data)
     for _ in range(drawn.randint(1, 4)):
         at = drawn.randrange(len(out)) if out else 0
@@ -33,7 +35,7 @@ def mutate(drawn: random.Random, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutated_seeds(name: str) -> None:
-    """Seeds as they are, then 2,000 mutations of them: the answer of the model each time."""
+    """The answer is the model's each time: for seeds as they are, and for 2,000 mutations of them."""
     drawn = seeded_random()
     target, seeds = TARGETS[name]
     for data in seeds():
@@ -46,5 +48,5 @@ def test_mutated_seeds(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_fuzz(name: str, tmp_path: Path) -> None:
-    """Atheris over the target from its seeds: no crash, no leak, no answer that differs from the model's."""
+    """Atheris runs the target from its seeds: nothing crashes or leaks, and no answer differs from the model's."""
     fuzz("tests.fuzz.storage_files", name, TARGETS[name][1](), tmp_path, 16384)

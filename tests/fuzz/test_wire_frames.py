@@ -1,4 +1,4 @@
-"""The fuzz targets of wire_frames: each over mutated seeds; with `-m fuzz` also BOOKIE_FUZZ_SECONDS under atheris."""
+"""Runs the fuzz targets of wire_frames over mutated seeds, and with `-m fuzz` for BOOKIE_FUZZ_SECONDS under atheris."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ WORDS = st.sampled_from(
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_seeds(name: str) -> None:
-    """The seeds as they are, and each of them cut at every byte."""
+    """The targets hold for the seeds as they are, and for each of them cut at every byte."""
     target, seeds = TARGETS[name]
     for seed in seeds():
         for end in range(len(seed) + 1):
@@ -26,7 +26,7 @@ def test_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 @given(data=st.data())
 def test_mutated_seeds(name: str, data: st.DataObject) -> None:
-    """Seeds behind each other with words overwritten anywhere: the answer of the model each time."""
+    """Seeds one behind another, with words overwritten anywhere, get the model's answer each time."""
     target, seeds = TARGETS[name]
     out = bytearray(b"".join(data.draw(st.lists(st.sampled_from(seeds()), min_size=1, max_size=3))))
     for word in data.draw(st.lists(WORDS, max_size=3)):
@@ -39,5 +39,5 @@ def test_mutated_seeds(name: str, data: st.DataObject) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_fuzz(name: str, tmp_path: Path) -> None:
-    """Atheris over the target from its seeds: no crash, no leak, no answer that differs from the model's."""
+    """Atheris runs the target from its seeds: nothing crashes or leaks, and no answer differs from the model's."""
     fuzz("tests.fuzz.wire_frames", name, TARGETS[name][1](), tmp_path, 8192)

@@ -1,6 +1,6 @@
 """Fuzz targets for what arrives from the network: request bodies, streams of answers, runs of entries.
 
-One outcome is allowed: the model's answer, or the one error that says what is wrong. One alone:
+The only allowed outcomes are the model's answer and the one error that says what is wrong. To run one target alone:
 
     python -m tests.fuzz.wire_frames request [libFuzzer options] [corpus directory]
 """
@@ -37,12 +37,15 @@ def request(data: bytes) -> None:
 
 
 def request_v3(data: bytes) -> None:
-    """Parse `data` as a V3 request, as the protobuf library does: what it refuses makes a connection V2 for good."""
+    """Parse `data` as a V3 request, with the protobuf library's result. What the library refuses makes a connection
+    V2 for
+    good.
+    """
     assert v3_model.agrees(data, *v3.parse(data))
 
 
 def cut_all(data: bytes) -> list[wire_model.Response]:
-    """All answers that the compiled cutter finds, however many tables they fill. ValueError from it."""
+    """Return all answers that the compiled cutter finds, however many tables they fill. Lets its ValueError pass."""
     found, at, count = [], 0, len(ROWS)
     while count == len(ROWS):
         count, taken, need = framing_v2.cut(data[at:], LIMIT, ROWS)
@@ -55,7 +58,7 @@ def cut_all(data: bytes) -> list[wire_model.Response]:
 
 
 def responses(data: bytes) -> None:
-    """Cut `data` as what a client received; the version byte of an answer is not looked at."""
+    """Cut `data` as what a client received. The version byte of an answer is not looked at."""
     whole = wire_model.cut(data, LIMIT)
     decoded = [wire_model.decode_response(body) for body in whole[0]] if whole else [None]
     try:
@@ -82,12 +85,15 @@ def records(data: bytes) -> None:
 
 
 def request_seeds() -> list[bytes]:
-    """The bodies of all worked frames."""
+    """Return the bodies of all worked frames."""
     return [frame[4:] for frame in FRAMES.values()]
 
 
 def request_v3_seeds() -> list[bytes]:
-    """The bodies of all worked frames of V3; a message in two pieces, contexts, groups in the deep, a padded length."""
+    """Return the bodies of all worked V3 frames, a message in two pieces, contexts, deeply nested groups, and a
+    padded
+    length.
+    """
     header = field(1, field(1, 3) + field(2, 1) + field(3, 1) + field(4, 100))
     deep = tag(9, GROUP) * 99 + tag(9, GROUP_END) * 99
     context = field(200, field(1, b"k") + field(2, b"v"))
@@ -102,12 +108,12 @@ def request_v3_seeds() -> list[bytes]:
 
 
 def response_seeds() -> list[bytes]:
-    """The worked frames, alone and in one stream."""
+    """Return the worked frames, alone and in one stream."""
     return [*FRAMES.values(), b"".join(FRAMES.values())]
 
 
 def record_seeds() -> list[bytes]:
-    """Runs under each digest."""
+    """Return runs of entries under each digest."""
     worked = [bytes.fromhex(entry) for entry, _ in DIGESTS.values()]
     return [b"", record_model.pack([E0, E1]), *(record_model.pack([entry, entry]) for entry in worked)]
 
@@ -121,7 +127,7 @@ TARGETS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = 
 
 
 def main() -> None:
-    """Fuzz one target until stopped, from its seeds."""
+    """Fuzz one target, from its seeds, until stopped."""
     import atheris
 
     target, seeds = TARGETS[sys.argv.pop(1)]

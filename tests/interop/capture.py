@@ -34,7 +34,7 @@ BY_HAND = {
 
 
 class Capture:
-    """One run: processes, the recorder, and the names of what was recorded."""
+    """One run with its processes, the recorder, and the names of what was recorded."""
 
     def __init__(self, peer: JavaPeer, work: Path) -> None:
         self.peer = peer
@@ -48,14 +48,14 @@ class Capture:
         self.names: list[str] = []
 
     def raw(self, name: str, op: str, **arguments: Any) -> None:
-        """One request of the Java client through the proxy, recorded under `name`."""
+        """Send one request of the Java client through the proxy, and record it under `name`."""
         defaults: dict[str, Any] = {"bookie": f"127.0.0.1:{self.recorder.port}", "ledger": LEDGER, "password": "pw"}
         self.driver.call(op, **{**defaults, **arguments})
         self.names.append(name)
         assert len(self.recorder.exchanges) == len(self.names), f"{name}: not one exchange"
 
     def by_hand(self) -> None:
-        """The requests of BY_HAND on one connection."""
+        """Send the requests of BY_HAND on one connection."""
         with socket.create_connection(("127.0.0.1", self.recorder.port)) as connection:
             for name, request in BY_HAND.items():
                 connection.sendall(bytes.fromhex(request))
@@ -63,7 +63,7 @@ class Capture:
                 self.names.append(name)
 
     def requests(self) -> None:
-        """Every V2 operation and every answer that a healthy bookie can be made to give."""
+        """Send every V2 operation, and provoke every answer that a healthy bookie can be made to give."""
         for entry in range(3):
             self.raw(f"add_{entry}", "raw_add", entry=entry, size=5 + entry, length=5 * (entry + 1))
         self.raw("add_crc32", "raw_add", entry=3, size=9, digest="CRC32")
@@ -93,7 +93,7 @@ class Capture:
         self.by_hand()
 
     def ledgers(self) -> dict[str, int]:
-        """Ledgers whose metadata is worth keeping, by what is special about them."""
+        """Make ledgers whose metadata is worth keeping, named by what is special about them."""
         self.driver.call("connect", uri=self.uri)
         made = {}
         custom = {"application": "bookie", "note": "ä"}
@@ -112,7 +112,7 @@ class Capture:
         return made
 
     def znodes(self, ledgers: dict[str, int]) -> None:
-        """What stands in ZooKeeper, byte for byte."""
+        """Copy the contents of ZooKeeper byte for byte."""
         zookeeper = KazooClient(self.zookeeper.address)
         zookeeper.start()
         paths = {
@@ -130,7 +130,7 @@ class Capture:
         zookeeper.close()
 
     def files(self) -> None:
-        """Journal (cut after its last record's padding), entry logs, and the small files beside them."""
+        """Copy the journal (cut after its last record's padding), the entry logs, and the small files beside them."""
         (journal,) = self.bookie.journal.glob("current/*.txn")
         used = journal.read_bytes().rstrip(b"\0")
         (GOLDEN / journal.name).write_bytes(used + bytes(-len(used) % 4096))
@@ -141,7 +141,7 @@ class Capture:
             shutil.copy(self.bookie.ledgers / "current" / name, GOLDEN / f"{name}.bin")
 
     def run(self) -> None:
-        """Everything, in order; the bookie is stopped cleanly before its files are copied."""
+        """Do everything in order. The bookie is stopped cleanly before its files are copied."""
         try:
             self.zookeeper.start()
             init_cluster(self.peer, self.work / "init", self.uri)
@@ -163,7 +163,7 @@ class Capture:
             self.zookeeper.kill()
 
     def facts(self, ledgers: dict[str, int]) -> None:
-        """frames.json and facts.json: what was said, and what the files are about."""
+        """Write frames.json and facts.json: what was said, and what the files are about."""
         named = zip(self.names, self.recorder.exchanges, strict=True)
         frames = {name: {"request": request.hex(), "answer": answer.hex()} for name, (request, answer) in named}
         (GOLDEN / "frames.json").write_text(json.dumps(frames, indent=1) + "\n")
@@ -178,7 +178,7 @@ class Capture:
 
 
 def main() -> None:
-    """Replace the bytes of tests/golden/java; text and tests beside them stay."""
+    """Replace the bytes of tests/golden/java; the text and tests beside them stay."""
     for old in GOLDEN.iterdir():
         if old.suffix not in {".md", ".py"} and old.is_file():
             old.unlink()

@@ -1,4 +1,4 @@
-"""Fixtures of the interop tests: a cluster in ZooKeeper for each test, one Java client process for all of them."""
+"""Fixtures of the interop tests: a cluster in ZooKeeper for each test, and one Java client process for all of them."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def java_driver(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """One Java client process; tests connect clients of their own names in it."""
+    """One Java client process, in which tests connect clients under names of their own."""
     driver = Driver(java_peer, tmp_path_factory.mktemp("java-driver") / "driver.log")
     driver.start()
     yield driver
@@ -33,7 +33,7 @@ def java_driver(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def java_as(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
-    """A Java client process that knows the user by this password; one for each."""
+    """A maker of Java client processes that know a user by a password; there is one for each."""
     made: dict[str, Driver] = {}
 
     def driver(password: str) -> Driver:
@@ -51,7 +51,7 @@ def java_as(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture
 def java_bookie_at(java_peer: JavaPeer, tmp_path: Path) -> Iterator[MakeJavaBookie]:
-    """A maker of started Java bookies: `java_bookie_at(uri, **settings)`; all are killed in the end."""
+    """A maker of started Java bookies, `java_bookie_at(uri, **settings)`; all are killed in the end."""
     made: list[JavaBookie] = []
 
     def make(uri: str, **settings: str) -> JavaBookie:
@@ -66,14 +66,14 @@ def java_bookie_at(java_peer: JavaPeer, tmp_path: Path) -> Iterator[MakeJavaBook
 
 
 def new_cluster(peer: JavaPeer, address: str, directory: Path) -> str:
-    """The metadata service URI of a new cluster, laid out by upstream's own command."""
+    """Return the metadata service URI of a new cluster, laid out by upstream's own command."""
     uri = f"zk+hierarchical://{address}/cluster-{next(_numbers)}"
     init_cluster(peer, directory, uri)
     return uri
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What wants a newer peer goes. A Java client on Java bookies is marked: nothing of ours runs there."""
+    """Drop the tests that need a newer peer, and mark a Java client on Java bookies, where nothing of ours runs."""
     too_new = [item for item in items if (since := item.get_closest_marker("since")) and since.args > LINE]
     config.hook.pytest_deselected(items=too_new)
     items[:] = [item for item in items if item not in too_new]
@@ -92,7 +92,7 @@ def shared_cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path_factory: py
 
 @pytest.fixture
 def cluster_uri(request: pytest.FixtureRequest, java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
-    """A cluster for the test: of its own if it has a Java client, which must not find the bookies of other tests."""
+    """A cluster for the test. It is its own if it has a Java client, which must not find the bookies of other tests."""
     if "client" in request.fixturenames:
         return new_cluster(java_peer, zookeeper.address, tmp_path / "init")
     uri: str = request.getfixturevalue("shared_cluster_uri")
@@ -101,7 +101,7 @@ def cluster_uri(request: pytest.FixtureRequest, java_peer: JavaPeer, zookeeper: 
 
 @pytest.fixture(params=["java", "ours"])
 def start_bookies(request: pytest.FixtureRequest, cluster_uri: str) -> Start:
-    """Starts bookies: once Apache BookKeeper's, once ours."""
+    """Starts bookies: once Apache BookKeeper's, and once ours."""
     if request.param == "java":
         return java_starter(request.getfixturevalue("java_bookie_at"), cluster_uri)
     return our_starter(request, cluster_uri)
@@ -120,7 +120,7 @@ def start_java(java_bookie_at: MakeJavaBookie, cluster_uri: str) -> Start:
 
 
 def java_starter(java_bookie_at: MakeJavaBookie, uri: str) -> Start:
-    """Apache BookKeeper's bookies at `uri`."""
+    """Return a starter of Apache BookKeeper's bookies at `uri`."""
 
     def start(count: int = 1, **settings: str) -> list[Target]:
         return [java_bookie_at(uri, **settings) for _ in range(count)]
@@ -129,7 +129,7 @@ def java_starter(java_bookie_at: MakeJavaBookie, uri: str) -> Start:
 
 
 def our_starter(request: pytest.FixtureRequest, uri: str) -> Start:
-    """Our bookies at `uri`."""
+    """Return a starter of our bookies at `uri`."""
     bookies = request.getfixturevalue("bookies")
 
     def start(count: int = 1, **settings: str) -> list[Target]:
@@ -158,7 +158,7 @@ class Standing:
         self._running: dict[str, JavaBookie | BookieProcess] = {}
 
     def __call__(self, kind: str, uri: str, name: str = "", **settings: str) -> Target:
-        """The bookie of that kind ("java" or "ours"), cluster, name and settings."""
+        """Return the bookie of that kind ("java" or "ours"), cluster, name and settings."""
         key = f"{kind}-{uri}-{name}-{settings}"
         if key not in self._running:
             directory = self._directory / f"{kind}-{len(self._running)}"
@@ -172,7 +172,7 @@ class Standing:
         return self._running[key]
 
     def end(self) -> None:
-        """Kill them."""
+        """Kill all of them."""
         for bookie in self._running.values():
             bookie.kill()
 
@@ -221,13 +221,13 @@ class Client:
         self.call("connect", **{"uri": uri, "v2": True, "batch": True, **settings})
 
     def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
-        """One operation of this client. Raises JavaError."""
+        """Run one operation of this client. Raises JavaError."""
         return self.driver.call(op, client=self.name, seconds=seconds, **arguments)
 
 
 @pytest.fixture
 def client(java_driver: Driver, cluster_uri: str) -> Iterator[Client]:
-    """A Java client (V2, batch reads on) of the test's cluster."""
+    """A Java client of the test's cluster, with V2 and batch reads on."""
     client = Client(java_driver, cluster_uri)
     yield client
     client.call("disconnect")

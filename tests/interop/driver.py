@@ -1,7 +1,7 @@
-"""The Java client under test, as an object: calls go over a pipe to one `peer.Driver` process.
+"""The Java client under test, as an object whose calls go over a pipe to one `peer.Driver` process.
 
-`call` blocks for the answer, `submit` gives a Future. One reader thread per driver hands the answers out; any thread
-may call. A failure on the Java side is a `JavaError` with the BKException code.
+`call` blocks for the answer, and `submit` returns a Future. One reader thread per driver hands the answers out; any
+thread may call. A failure on the Java side is a `JavaError` with the BKException code.
 """
 
 import itertools
@@ -34,7 +34,7 @@ Answer = dict[str, Any]
 
 
 class JavaError(Exception):
-    """What the Java client threw: its BKException code (0: not a BKException), class name and message."""
+    """What the Java client threw: its BKException code (0 if it is not a BKException), class name and message."""
 
     def __init__(self, code: int, name: str, message: str) -> None:
         super().__init__(f"{name} ({code}): {message}")
@@ -42,7 +42,7 @@ class JavaError(Exception):
 
 
 class Driver:
-    """One `peer.Driver` process. `start` it, `stop` it."""
+    """One `peer.Driver` process, which `start` starts and `stop` stops."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Driver:
         self._reader: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the process; the first call waits for it."""
+        """Start the process. The first call waits for it."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1
@@ -72,7 +72,7 @@ class Driver:
         self._reader.start()
 
     def submit(self, op: str, **arguments: Any) -> Future[Answer]:
-        """Send one request; its answer arrives in the future."""
+        """Send one request, whose answer arrives in the returned future."""
         assert self._process is not None
         assert self._process.stdin is not None
         number = next(self._numbers)
@@ -83,7 +83,7 @@ class Driver:
         return future
 
     def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
-        """Send one request and wait. Raises JavaError, or TimeoutError."""
+        """Send one request and wait for its answer. Raises JavaError, or TimeoutError."""
         return self.submit(op, **arguments).result(timeout=seconds)
 
     def _read(self) -> None:
@@ -105,7 +105,7 @@ class Driver:
             future.set_exception(JavaError(0, "ProcessEnded", f"the Java client ended; see {self._log}"))
 
     def stop(self) -> None:
-        """Close its input, which ends it; kill it if it lingers."""
+        """Close the process's input, which ends it, and kill it if it lingers."""
         if self._process is None or self._reader is None:
             return
         assert self._process.stdin is not None

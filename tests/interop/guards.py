@@ -1,4 +1,4 @@
-"""What guards a bookie and lets a client in, by Apache BookKeeper's keys: TLS, roles in certificates, users."""
+"""What guards a bookie and lets a client in, by Apache BookKeeper's keys: TLS, roles in certificates, and users."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
 def bookie_keys(ca: Authority, *, client_auth: bool = True) -> dict[str, str]:
-    """A bookie's configuration, ours and Java's."""
+    """Return a bookie's configuration, for ours and Java's."""
     party = ca.issue("bookie", hosts=["127.0.0.1", "localhost"])
     return {
         "tlsProvider": "OpenSSL",
@@ -31,7 +31,7 @@ def bookie_keys(ca: Authority, *, client_auth: bool = True) -> dict[str, str]:
 
 
 def client_keys(ca: Authority, *, certificate: bool = True, unit: str = "", **others: str) -> dict[str, str]:
-    """A Java client's settings; `unit` is the organizational unit in its certificate."""
+    """Return a Java client's settings, where `unit` is the organizational unit in its certificate."""
     client = ca.issue("client", unit=unit)
     return {
         "tlsProviderFactoryClass": FACTORY,
@@ -46,7 +46,7 @@ def client_keys(ca: Authority, *, certificate: bool = True, unit: str = "", **ot
 
 
 def jaas(directory: Path, *, password: str = PASSWORD) -> Path:
-    """One file for both sides."""
+    """Write one file for both sides."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / "jaas.conf"
     known, own = (text.replace("\\", r"\\").replace('"', r"\"") for text in (PASSWORD, password))
@@ -58,5 +58,5 @@ def jaas(directory: Path, *, password: str = PASSWORD) -> Path:
 
 
 def jaas_options(file: Path) -> tuple[str, ...]:
-    """How a Java process gets its users from the file."""
+    """Return how a Java process gets its users from the file."""
     return (f"-Djava.security.auth.login.config={file}", "-Dfile.encoding=UTF-8")

@@ -1,4 +1,4 @@
-"""A Java bookie with a known content that ends, and one of ours on the directories it leaves."""
+"""A Java bookie with a known content that ends, and one of ours on the directories that it leaves."""
 
 import hashlib
 import struct
@@ -33,7 +33,7 @@ FILL = 6000
 
 
 def wait_for(ready: Callable[[], bool], what: str) -> None:
-    """Ask until yes; AssertionError when that takes too long."""
+    """Ask until the answer is true, and raise AssertionError when that takes too long."""
     deadline = time.monotonic() + WAIT_S
     pause = threading.Event()
     while not ready():
@@ -42,7 +42,7 @@ def wait_for(ready: Callable[[], bool], what: str) -> None:
 
 
 def java_bookie(peer: JavaPeer, directory: Path, uri: str, kind: str, **more: str) -> JavaBookie:
-    """A Java bookie of that storage kind, not started."""
+    """Make a Java bookie of that storage kind, without starting it."""
     settings = {**SMALL, **QUICK, **KINDS[kind], **more}
     count = int(settings.pop("dirs", "1"))
     if count > 1:
@@ -52,20 +52,22 @@ def java_bookie(peer: JavaPeer, directory: Path, uri: str, kind: str, **more: st
 
 
 def directories(bookie: JavaBookie, key: str) -> list[Path]:
-    """The directories of `ledgerDirectories` or `journalDirectories`."""
+    """Return the directories of `ledgerDirectories` or `journalDirectories`."""
     otherwise = bookie.ledgers if key == "ledgerDirectories" else bookie.journal
     return [Path(part) for part in bookie.settings.get(key, str(otherwise)).split(",")]
 
 
 def on_its_disks(java: JavaBookie, **settings: str) -> BookieProcess:
-    """A bookie of ours with the identity and the directories of a Java bookie that has ended; not started."""
+    """Make a bookie of ours with the identity and the directories of a Java bookie that has ended, without starting
+    it.
+    """
     names = ("ledgerDirectories", "journalDirectories")
     paths = {name: ",".join(map(str, directories(java, name))) for name in names}
     return BookieProcess(java.directory, java.uri, {"bookiePort": str(java.port), **paths, **settings})
 
 
 def hashes(bookie: JavaBookie) -> dict[str, tuple[str, int]]:
-    """Content and time of change of every file of its RocksDBs and index files."""
+    """Return the content hash and the modification time of every file of its RocksDBs and index files."""
     roots = [path / "current" for path in directories(bookie, "ledgerDirectories")]
     names = ("ledgers/*", "locations/*", "**/*.idx")
     files = [file for root in roots for name in names for file in sorted(root.glob(name))]
@@ -73,12 +75,12 @@ def hashes(bookie: JavaBookie) -> dict[str, tuple[str, int]]:
 
 
 class Caller(Protocol):
-    """A Java client, as the fixture `client` is one."""
+    """A Java client such as the fixture `client`."""
 
     driver: Driver
 
     def call(self, op: str, *, seconds: float = 120, **arguments: Any) -> Answer:
-        """One operation."""
+        """Run one operation."""
 
 
 Running = list[JavaBookie | BookieProcess]
@@ -95,20 +97,20 @@ class Content:
     counts: dict[str, int] = field(default_factory=dict)
 
     def write(self, name: str, count: int) -> None:
-        """A new ledger."""
+        """Write a new ledger."""
         made = self.client.call("create", password="pw")
         self.ledgers[name], self.handles[name] = made["ledger"], made["handle"]
         self.counts[name] = 0
         self.add(name, count)
 
     def add(self, name: str, count: int) -> None:
-        """More entries through the writer's handle."""
+        """Add more entries through the writer's handle."""
         added = self.client.call("add", handle=self.handles[name], n=count, size=SIZE, window=500)
         assert added["added"] == count, added
         self.counts[name] += count
 
     def find_bookie(self) -> None:
-        """Wait until the client knows that the bookie is back: below 4.17 it goes by its watch alone."""
+        """Wait until the client knows that the bookie is back. Below 4.17 it relies on its watch alone."""
         opened = self.client.call("open", ledger=self.ledgers["closed"], recovery=False, password="pw")
 
         def found() -> bool:
@@ -123,7 +125,7 @@ class Content:
         wait_for(found, "the client does not find the bookie")
 
     def raw_read(self, name: str, entry: int, flags: int = 0) -> int:
-        """The code of one READ."""
+        """Return the code that one READ is answered with."""
         ledger = self.ledgers[name]
         ask: dict[str, Any] = {
             "bookie": self.bookie,
@@ -135,7 +137,7 @@ class Content:
         return int(self.client.driver.call("raw_read", **ask)["code"])
 
     def check(self, name: str, *, recovery: bool) -> None:
-        """Open it with the Java client and read every entry."""
+        """Open the ledger with the Java client and read every entry."""
         call, count = self.client.call, self.counts[name]
         opened = call("open", ledger=self.ledgers[name], recovery=recovery, password="pw")
         assert opened["lac"] == count - 1, name
@@ -144,7 +146,10 @@ class Content:
 
 
 def fill(content: Content, java: JavaBookie) -> None:
-    """Closed, open, fenced, deleted ledgers, one with an explicit LAC; most flushed, the end in the journal only."""
+    """Write closed, open, fenced and deleted ledgers, one of them with an explicit LAC.
+
+    Most of them are flushed; the last are in the journal only.
+    """
     for name, count in (("closed", 300), ("open", 150), ("fenced", 100), ("deleted", 50), ("lac", 100)):
         content.write(name, count)
     content.client.call("close", handle=content.handles["closed"])
@@ -162,7 +167,10 @@ def fill(content: Content, java: JavaBookie) -> None:
 
 
 def _fence(content: Content) -> bool:
-    """Fence it. What ends a file of upstream's direct-I/O logger can stay unreadable until one more flush: so add."""
+    """Fence the ledger and return whether that succeeded. If it did not, add an entry to another ledger, because the
+    end
+    of a file of upstream's direct-I/O logger can stay unreadable until one more flush.
+    """
     if content.raw_read("fenced", 0, FLAG_FENCE) == 0:
         return True
     content.add("open", 1)
