@@ -1,4 +1,4 @@
-"""Generates the protobuf and gRPC modules from proto/, beside this file's packages. Run by setup.py, or by hand.
+"""Generate the protobuf and gRPC modules from proto/ into the packages next to this file. Run by setup.py, or by hand.
 
 A file `proto/a/b.proto` becomes `a/b_pb2.py`, `a/b_pb2.pyi` and, if it declares a service, `a/b_pb2_grpc.py`.
 Nothing is written while all of these are newer than every .proto file and this one.
@@ -16,7 +16,7 @@ def sources() -> list[Path]:
 
 
 def outputs(source: Path) -> list[Path]:
-    """The files that `source` turns into."""
+    """Return the files that are generated from `source`."""
     stem = HERE / source.relative_to(HERE / "proto").with_suffix("")
     names = [f"{stem.name}_pb2.py", f"{stem.name}_pb2.pyi"]
     if _declares_service(source):
@@ -25,7 +25,7 @@ def outputs(source: Path) -> list[Path]:
 
 
 def generate() -> None:
-    """Bring the generated modules up to date. Raises RuntimeError if the compiler refuses a file."""
+    """Bring the generated modules up to date. Raise RuntimeError if the compiler refuses a file."""
     stale = [source for source in sources() if _stale(source)]
     if not stale:
         return

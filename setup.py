@@ -1,4 +1,4 @@
-"""The compiled modules and how they are built; everything static is in pyproject.toml."""
+"""How the compiled modules are built; everything static is in pyproject.toml."""
 
 import os
 import sys
@@ -8,11 +8,11 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # an isolated build does not start with this directory on the path
+sys.path.insert(0, str(HERE))  # an isolated build does not have this directory on its path
 import build_proto  # noqa: E402
 
 DEBUG = os.environ.get("BOOKIE_DEBUG") == "1"
-SANITIZE = os.environ.get("BOOKIE_SANITIZE", "")  # checks of the compiler: "address,undefined", or "thread"
+SANITIZE = os.environ.get("BOOKIE_SANITIZE", "")  # sanitizers of the compiler: "address,undefined", or "thread"
 FAULTS = DEBUG or os.environ.get("BOOKIE_FAULTS") == "1"  # also build the package that only tests use
 JOBS = os.cpu_count() or 1
 
@@ -30,14 +30,14 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "legacy_implicit_noexcept": False,
 }
-# Lines and functions are what a report of a crash names; all of -g is a third of the time that compiling takes.
+# Crash reports need only lines and functions; full -g would take a third of the compile time.
 COMPILE = ["-O1", "-g1", "-DBOOKIE_DEBUG=1"] if DEBUG else ["-O3", "-g1"]
 CHECKS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
 if SANITIZE:
     COMPILE = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
 if SANITIZE == "thread":
-    COMPILE.append("-Wno-tsan")  # fences order what is atomic already, they never make a race of plain memory none
-QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # generated code does all three
+    COMPILE.append("-Wno-tsan")  # fences only order atomic accesses; none of them prevents a race of plain memory
+QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # warnings about generated code
 
 
 def extensions() -> list[Extension]:
@@ -59,15 +59,15 @@ def extensions() -> list[Extension]:
                 libraries=["pthread"],
             )
         )
-    # Code that every module would otherwise carry a copy of, mostly memoryviews: a third of the C code, half of its
-    # compile time.
+    # Contains code, mostly memoryviews, of which every module would have a copy otherwise: a third of the C code and
+    # half of its compile time.
     shared = f"{SHARED.replace('.', '/')}.c"
     modules.append(Extension(SHARED, [shared], extra_compile_args=[*COMPILE, *QUIET], extra_link_args=CHECKS))
     return modules
 
 
 def compiled_modules() -> list[Extension]:
-    if os.environ.get("BOOKIE_MODULES_BUILT") == "1":  # `make` compiled them in place; only metadata is wanted
+    if os.environ.get("BOOKIE_MODULES_BUILT") == "1":  # `make` has compiled them in place, and needs only metadata
         return []
     return cythonize(
         extensions(),
