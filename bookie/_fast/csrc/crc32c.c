@@ -1,12 +1,13 @@
 /*
- * CRC32C by the processor's own instruction, three streams interleaved, and slicing-by-8 tables for everything else.
- * Any thread; the tables are constant after crc_init. Callers own the data.
+ * CRC32C with the processor's CRC instruction on three interleaved streams, and slicing-by-8 tables for processors
+ * without it and for CRC32. Any thread; the tables are constant after crc_init. Callers own the data.
  *
- * Why three streams: the instruction takes 8 bytes every cycle but answers after three, so one chain of them runs at a
- * third of the speed. A block of 3 * n words is cut in three, each third gets its own chain, and the first two results are
- * moved behind the words that followed them: crc(A B) = crc(A) * x^bits(B) + crc(B), in polynomials modulo P.
- * One carry-less multiplication by a constant does the move, and the same instruction reduces the product. Since
- * a reflected product has one factor x too many and the reduction adds x^32, the constant for n words is x^(64 n - 33).
+ * Why three streams: the processor can start the instruction on 8 more bytes every cycle, but its result takes three
+ * cycles, so a single chain of them runs at a third of the speed. A block of 3 * n words is cut into thirds, each with
+ * its own chain. The first two results are then shifted by the length of the words that follow them:
+ * crc(A B) = crc(A) * x^bits(B) + crc(B), in polynomials modulo P. One carry-less multiplication by a constant does the
+ * shift, and the CRC instruction reduces the product. Since a reflected product has one factor x too many and the
+ * reduction adds x^32, the constant for n words is x^(64 n - 33).
  */
 #include "crc32c.h"
 
@@ -27,7 +28,7 @@
 
 enum {
     STREAM_WORDS_MAX = 256, /* longest third: bounds the table of constants, 4 KiB of which stay in the cache */
-    STREAM_WORDS_MIN = 6    /* below this the moves cost more than they save */
+    STREAM_WORDS_MIN = 6    /* with fewer, the shifts cost more than they save */
 };
 
 static const uint32_t CASTAGNOLI = 0x82F63B78u; /* both reflected: bit 31 is x^0 */
@@ -62,7 +63,7 @@ static uint64_t load_little(const uint8_t *pos) {
     return word;
 }
 
-/* The register through `size` bytes, without the inversions before and after. */
+/* Update the CRC register with `size` bytes, without the inversions before and after. */
 static uint32_t advance(uint32_t slices[8][256], uint32_t crc, const uint8_t *pos, size_t size) {
     for (; size >= 8; pos += 8, size -= 8) {
         uint64_t word = load_little(pos) ^ crc;

@@ -1,4 +1,4 @@
-/* The types and calls of LMDB 0.9 that we use, declared for ourselves: the functions are found at run time (lmdb_c.pyx). */
+/* Declarations of the LMDB 0.9 types and functions in use. lmdb_c.pyx looks the functions up at run time. */
 #ifndef BOOKIE_LMDB_C_H
 #define BOOKIE_LMDB_C_H
 #include <stddef.h>

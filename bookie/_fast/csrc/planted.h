@@ -1,20 +1,20 @@
-/* Bugs that tests plant, to prove that they would be found: a bit each in the variable BOOKIE_PLANTED.
+/* Bugs that tests plant, to prove that other tests would find them. Each is a bit of the environment variable
+   BOOKIE_PLANTED, which is read once, when the extension module is loaded.
 
-   Only a build with BOOKIE_FAULTS=1 knows them; any other compiles `bk_planted` to 0. Read once, when the room is
-   loaded. */
+   Only builds with BOOKIE_FAULTS=1 contain them; in all others `bk_planted` is the constant 0. */
 #ifndef BOOKIE_PLANTED_H
 #define BOOKIE_PLANTED_H
 enum {
     PLANT_SKIP_SYNC = 1,       /* every second journal group is acknowledged without a sync */
     PLANT_ACK_EARLY = 2,       /* a group is acknowledged before it is written */
-    PLANT_MARK_EARLY = 4,      /* the mark moves before the entry log and the index have what lies below it */
-    PLANT_FENCE_IN_MEMORY = 8, /* a fence is answered without a record */
-    PLANT_NO_ENTRY_ON_EIO = 16, /* a failed read of the disk is answered as if there were no such entry */
+    PLANT_MARK_EARLY = 4,      /* the mark moves before entry log and index hold all entries below it */
+    PLANT_FENCE_IN_MEMORY = 8, /* a fence is acknowledged without a journal record */
+    PLANT_NO_ENTRY_ON_EIO = 16, /* a failed read from disk is reported as a missing entry */
     PLANT_ANY_KEY = 32,        /* the master key is not compared */
-    PLANT_GROUP_UNCHECKED = 64, /* replay believes every group that looks like one */
+    PLANT_GROUP_UNCHECKED = 64, /* replay accepts groups without checking their checksum */
     PLANT_ACK_AFTER_FAILURE = 128, /* a failed write or sync of the journal is ignored */
     PLANT_UNLINK_EARLY = 256,  /* compaction removes a log before the index points at the copy */
-    PLANT_GONE_IS_NO_ENTRY = 512, /* a log that is gone is answered as if there were no such entry */
+    PLANT_GONE_IS_NO_ENTRY = 512, /* a missing entry log is reported as a missing entry */
     PLANT_DELETE_INDEX_ONLY = 1024 /* a deleted ledger stays in the caches */
 };
 #ifdef BOOKIE_FAULTS

@@ -1,5 +1,5 @@
-/* SHA-1: the SHA instructions of x86 where the processor has them, plain C elsewhere. The answer of the processor is
- * remembered at the first block, so there is nothing to initialise. */
+/* SHA-1 with the SHA instructions of x86 if the processor has them, else in plain C. The first block finds out which,
+ * so no initialisation is needed. */
 #include "sha1.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static void blocks_plain(uint32_t h[5], const uint8_t *data, size_t count) {
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Twenty groups of four rounds. m[g % 4] holds the four schedule words of group g; from group 4 on they are derived. */
+/* There are 20 groups of four rounds. m[g % 4] holds the four schedule words of group g, derived from group 4 on. */
 #define GROUP(g, fn)                                                                                                \
     do {                                                                                                            \
         if ((g) >= 4)                                                                                               \
@@ -71,7 +71,7 @@ __attribute__((target("sha,sse4.1"))) static void blocks_sha(uint32_t h[5], cons
 }
 
 static int has_sha(void) {
-    static int known; /* 0 = not asked yet; a race writes the same value twice */
+    static int known; /* 0: not yet determined; racing threads write the same value */
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (answer) return answer == 1;
     unsigned a, b = 0, c, d;
