@@ -3,7 +3,8 @@
 Threads of the data path compete with policy threads, which may be busy in Python. A thread with a shorter time slice
 has an earlier deadline, and preempts one with a longer slice when it wakes (EEVDF, Linux 6.12 and later;
 sched_setattr(2)). This needs no privilege and gives the thread no larger share of the processor. Older kernels ignore
-or refuse the request; only the latency beside busy threads depends on it. Background threads ask for the opposite.
+or refuse the request, which only costs latency while other threads are busy. Background threads request the lowest
+priority for processor and disk.
 """
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset

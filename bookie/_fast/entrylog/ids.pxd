@@ -1,4 +1,4 @@
-"""The entry log ids of a ledger directory: who hands them out, and which logs are still open.
+"""Allocates the entry log ids of a ledger directory, and knows which logs are still open.
 
 One LogIds for each store, any thread. All writers of the directory get their ids here: flush, compaction, and a writer
 for each ledger. A log is **open** from before its file exists until its writer has finally synced and closed it *and*

@@ -83,7 +83,7 @@ cdef struct Note:
 
 
 cdef int64_t collect(Store* store, bint fresh, Note* out, int64_t most) noexcept nogil:
-    """Collect up to `most` ledgers with their reasons, if `fresh` those not told before; return their number."""
+    """Collect up to `most` ledgers with their reasons, with `fresh` only unreported ones; return their number."""
     cdef LedgerMap* map
     cdef Quarantined* entry
     cdef uint32_t bits, b

@@ -18,7 +18,7 @@ cdef struct Inbox:
     pthread_mutex_t lock
     PoolJob* jobs
     bint closed              # the loop takes no more jobs
-    int64_t owed             # jobs submitted and not taken back; used by the loop only
+    int64_t owed             # jobs submitted whose completion was not collected; used by the loop only
     int64_t owed_max
     int64_t refused          # jobs above that limit
     Waker* waker
@@ -40,7 +40,7 @@ cdef struct ReadPool:
     Lane ahead               # the queue of read-ahead jobs
     int64_t queued           # atomic; written with the lock
     int64_t queued_max
-    int64_t jobs             # atomic; jobs that wait, are served, or were not taken back by a loop yet
+    int64_t jobs             # atomic; jobs that wait, are served, or were not collected by their loop yet
     int64_t served           # atomic
     bint stopping
 

@@ -113,7 +113,7 @@ cdef class DirectoryCollector:
         return ledger_ids(self.handle)
 
     def closed_logs(self):
-        """Return ids and sizes of the logs that never change any more."""
+        """Return ids and sizes of the closed logs, which never change again."""
         self.need()
         found = []
         with os.scandir(self.directory) as listed:
