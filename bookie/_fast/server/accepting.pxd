@@ -1,7 +1,7 @@
-"""How connections come to a loop: accepted by the one that has the listening socket, and dealt out in turn."""
+"""Accepting connections: the loop that has the listening socket accepts them and hands them to all loops in turn."""
 from bookie._fast.server.loop_state cimport IoLoop
 
-# Accept a batch of what waits in the backlog; whoever exceeds a limit is closed at once.
+# Accept a batch of connections from the backlog. Those that exceed a limit are closed at once.
 cdef void accept_some(IoLoop* loop) noexcept nogil
 # Take over the connections that another loop accepted for this one.
 cdef void take_handed(IoLoop* loop) noexcept nogil

@@ -1,4 +1,4 @@
-"""Accepting connections, within their limits, and dealing them out to the I/O loops. Runs on the loop's thread."""
+"""Accepts connections within their limits and hands them to the I/O loops. Runs on the loop's thread."""
 from libc.errno cimport EMFILE, ENFILE, errno
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
@@ -44,7 +44,7 @@ cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
 
 cdef enum:
-    ACCEPT_BATCH = 16            # in a round: a flood of connections waits in the backlog
+    ACCEPT_BATCH = 16            # in a round; in a flood, further connections wait in the backlog
 
 
 cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
@@ -80,7 +80,7 @@ cdef void hand_over(IoLoop* loop, int fd, Address* address) noexcept nogil:
     if peer.handed_count < HANDED_MOST:
         peer.handed[peer.handed_count].fd = fd
         peer.handed[peer.handed_count].address = address
-        bk_store(&peer.handed_count, peer.handed_count + 1)      # the peer looks without the lock
+        bk_store(&peer.handed_count, peer.handed_count + 1)      # the peer reads this without the lock
         fd = -1
     pthread_mutex_unlock(&peer.handed_lock)
     if fd < 0:
@@ -90,7 +90,7 @@ cdef void hand_over(IoLoop* loop, int fd, Address* address) noexcept nogil:
 
 
 cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
-    """Descriptors are given out lowest first: a low one leaves those above it to journals and entry logs."""
+    """Return whether `fd` leaves enough descriptors to files, given that the kernel hands out the lowest first."""
     cdef rlimit most
     cdef int64_t reserve = limits.descriptors_left
     if getrlimit(RLIMIT_NOFILE, &most) != 0 or most.rlim_cur > <uint64_t> INT32_MAX:
@@ -101,7 +101,7 @@ cdef bint spares_files(const NetLimits* limits, int fd) noexcept nogil:
 
 
 cdef Address* admit(IoLoop* loop, int fd, const uint8_t* ip) noexcept nogil:
-    """Count a new connection; NULL: it is one too many."""
+    """Count a new connection; return NULL if it is over a limit."""
     cdef Address* address
     if bk_add(&loop.usage.connections, 1) > loop.limits.connections_max or not spares_files(loop.limits, fd):
         bk_add(&loop.usage.connections, -1)
@@ -129,7 +129,7 @@ cdef void accept_some(IoLoop* loop) noexcept nogil:
         fd = accept4(loop.listener, <sockaddr*> &peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)
         if fd < 0:
             if (errno == EMFILE or errno == ENFILE) and loop.spare_fd >= 0:
-                # refuse one connection with the descriptor kept for this, instead of spinning on it
+                # Refuse one connection with the descriptor kept for this, instead of spinning on the listener.
                 c_close(loop.spare_fd)
                 fd = accept4(loop.listener, NULL, NULL, SOCK_CLOEXEC)
                 if fd >= 0:

@@ -1,4 +1,4 @@
-"""Answering what was awaited, in the order in which it came."""
+"""Writing responses that were delayed, in the order in which they became ready."""
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
@@ -21,11 +21,11 @@ from bookie._fast.store.read_pool cimport PoolJob, pool_free
 from bookie._fast.wire.request cimport ADD_ENTRY
 
 cdef enum:
-    ACKS_MOST = 4096             # of a journal in a round: others wait for it
+    ACKS_MOST = 4096             # of a journal in a round, as others wait for it
 
 
 cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
-    """An awaited answer was written to the connection's output, or could not be."""
+    """Finish a delayed response: it was appended to the connection's output, or that failed."""
     if conn.fd >= 0:
         if status == CLOSED:
             close_failed(loop, conn, OUT_OF_MEMORY)
@@ -35,7 +35,7 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
 
 
 cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_t* published) noexcept nogil:
-    """Answer what was published; whether more waits. Adds that came in together are noted together."""
+    """Answer published Acks; return whether others wait. Adds that came in together are recorded together."""
     cdef uint64_t last = queue.head + ACKS_MOST
     cdef Ack* ack
     cdef int64_t group, now
@@ -114,7 +114,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
 
 
 cdef void serve_policy(IoLoop* loop) noexcept nogil:
-    """What Python answered; then go on with the frames that waited for it."""
+    """Write the responses of Python, then continue with the frames that waited for them."""
     cdef PolicyJob* job
     cdef PolicyJob* following
     cdef Conn* conn
@@ -130,7 +130,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
             if conn.unaffordable or conn.why:
                 close_failed(loop, conn, OUT_OF_MEMORY)
             else:
-                close_conn(loop, conn)       # as Python decided, which says so itself
+                close_conn(loop, conn)       # Python has decided that, and logs it
         policy_free(job)
         if conn.fd >= 0:
             turns_enter(loop, conn)
@@ -140,7 +140,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
 
 
 cdef void serve_polls(IoLoop* loop) noexcept nogil:
-    """Answer the reads whose wait for a LAC is over; at the end of the loop all are."""
+    """Answer long polls that have ended; at the end of the loop these are all."""
     cdef Poll poll
     polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
     while polls_next(&loop.polls, &poll):

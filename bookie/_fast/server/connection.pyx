@@ -28,10 +28,10 @@ cdef extern from "<string.h>" nogil:
 cdef enum:
     IOV_MOST = 256
     OUT_FIRST = 4096
-    OWED_SHARE = 16              # the read pool may owe a connection so much of the budget of output
-    OUT_KEEP = 1 << 18           # an empty output buffer up to this size is kept
+    OWED_SHARE = 16              # the read pool may owe a connection 1 / this of the budget of output
+    OUT_KEEP = 1 << 18           # an empty output buffer of at most this size is kept
     ITEMS_FIRST = 16
-    SEAL_BYTES = 1 << 16         # encrypted at a time: what a connection whose peer does not read may leave behind
+    SEAL_BYTES = 1 << 16         # encrypted at a time, which limits what a peer that does not read leaves encrypted
 
 
 cdef Conn* conn_new(int fd, void* loop, const NetLimits* limits, NetUsage* usage) noexcept nogil:
@@ -155,8 +155,9 @@ cdef OutItem* new_item(Conn* conn) noexcept nogil:
 
 
 cdef bint affordable(const Conn* conn, uint64_t room, bint to_wait) noexcept nogil:
-    """Whether the output may hold `room` bytes. Half of the budget is for what has to wait for its peer, a quarter for
-    answers as they are written, an eighth for those who hold little, and the last one for those who hold hardly any.
+    """Return whether the output may hold `room` bytes. Half of the budget is for unsent output, a quarter for
+    responses as they are written, an eighth for connections with little output, and the last for those with hardly
+    any.
     """
     cdef int64_t most = conn.limits.output_bytes_max
     if room > OUT_LITTLE:
@@ -171,7 +172,7 @@ cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
 
 
 cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
-    """Go on in a buffer of `room` bytes with only what is copied and unsent."""
+    """Move copied, unsent output to a new buffer of `room` bytes."""
     cdef uint8_t* fresh = <uint8_t*> malloc(room)
     cdef uint64_t at = 0
     cdef uint32_t i
@@ -193,8 +194,8 @@ cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
 
 
 cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
-    """Room for `size` more bytes. A peer that always leaves something unread must not make the buffer grow for ever:
-    what was sent of it goes when it is the greater part, or when all of it is to wait.
+    """Make room for `size` more bytes. A peer that never reads everything must not make the buffer grow for ever: sent
+    bytes are dropped when they are the greater part, or when all output has to wait.
     """
     cdef uint64_t unsent = conn.pending - conn.sliced
     cdef bint stale = conn.out_used > (unsent if to_wait else 2 * unsent)
@@ -225,8 +226,8 @@ cdef uint64_t conn_room(const Conn* conn) noexcept nogil:
 
 
 cdef uint64_t share_of(const Conn* conn) noexcept nogil:
-    """How much may wait for this peer before no more of its requests are served: half of what is left of a quarter of
-    the budget, so that all who wait, each with one answer more, stay below the half of it that may wait.
+    """Return how much output may wait for this peer before its requests are not served any more: half of what is left
+    of a quarter of the budget, so that all waiting peers, with one more response each, stay below half of the budget.
     """
     cdef int64_t left = conn.limits.output_bytes_max // 4 - bk_load(&conn.usage.waiting_bytes)
     return OUT_LITTLE if left < 2 * OUT_LITTLE else <uint64_t> left // 2
@@ -295,7 +296,7 @@ cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
 
 
 cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
-    """Take `n` bytes off the front of the output."""
+    """Remove `n` sent bytes from the front of the output."""
     cdef OutItem* item
     conn.pending -= n
     while n > 0:
@@ -322,7 +323,7 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
 
 
 cdef Status seal_record(Conn* conn) noexcept nogil:
-    """Encrypt the front of the output: a long piece from where it lies, short ones gathered."""
+    """Encrypt the front of the output: a long item in place, or several short ones gathered."""
     cdef uint8_t gathered[TLS_RECORD]
     cdef uint32_t i = conn.head
     cdef uint64_t size = 0
@@ -346,7 +347,7 @@ cdef Status seal_record(Conn* conn) noexcept nogil:
 
 
 cdef Status flush_sealed(Conn* conn) noexcept nogil:
-    """Encrypt and send in turn, so that little waits encrypted; that counts as output of the budget."""
+    """Encrypt and send in turn, so that few bytes wait encrypted; these count against the budget of output."""
     cdef uint64_t left = 0
     cdef uint64_t before
     cdef Status status = tls_send(conn.tls, conn.fd, &left)
@@ -418,7 +419,7 @@ cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
             conn.out_used += item.size
             conn.sliced -= item.size
             conn.slices -= 1
-            wanted -= item.size              # what is wanted only since it was summed up is for the next time
+            wanted -= item.size              # items wanted only since the sum was taken are left to the next call
             region_unpin(item.region)
     conn.looked = conn.count
     return True

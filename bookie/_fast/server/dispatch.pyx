@@ -1,4 +1,4 @@
-"""Requests in, answers out: one place that decides, modules below that do the work."""
+"""Requests in, responses out: this module decides, the modules below it do the work."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -87,13 +87,13 @@ from bookie._fast.wire.v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2
 from bookie._fast.wire.v3 cimport V3_VERSION, v3_parse
 
 cdef enum:
-    V3_FIRST_BYTE = 0x08         # no field of protobuf begins with less, and no V2 client sends more
-    V3_BATCH_FIXED = 64          # what a V3 batch answer counts besides its entries, and with each of them
+    V3_FIRST_BYTE = 0x08         # a protobuf message begins with at least this, and no V2 client sends so much
+    V3_BATCH_FIXED = 64          # bytes of a V3 batch response besides its entries, and those for each entry
     V3_BATCH_ENTRY = 6
 
 
 cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """Leave it to the read pool; `answer` is room for the refusal."""
+    """Submit a read to the read pool; `answer` is used if that is refused."""
     cdef Status status = pool_submit(loop.pool, request, &conn.lane, &loop.inbox)
     if status == OK:
         conn.refs += 1
@@ -106,8 +106,8 @@ cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer*
 
 
 cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noexcept nogil:
-    """From memory right here; from the disk by way of the read pool. What is read ahead comes after the answer, which
-    mostly is copied by then: the ring empties no page that an answer refers to.
+    """Serve a read from memory here, or by the read pool. Reading ahead comes after the response, most of which is
+    copied by then, because the ring does not reuse pages to which an answer refers.
     """
     cdef Answer answer
     cdef Status status
@@ -124,8 +124,8 @@ cdef Status serve_read(IoLoop* loop, Conn* conn, const ReadRequest* request) noe
 
 cdef void batch_limits(const IoLoop* loop, const Conn* conn, const Request* request,
                        ReadRequest* read) noexcept nogil:
-    """Count, and bytes of records beside what else the answer's frame holds. They are fewer while much waits for peers
-    that read slowly: whoever wants the rest asks again.
+    """Set the limits of a batch: the count, and the bytes of records besides the frame's other contents. They are
+    lower while much unsent output waits for slow peers; the client then has to request the rest.
     """
     cdef int64_t limit = request.size_max
     cdef int64_t fixed = FRAME_PREFIX + BATCH_ANSWER_BYTES
@@ -166,7 +166,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
     if request.flags & FENCE or not request.flags & LONG_POLL:
         read.flags &= ~<uint32_t> (PIGGYBACK | LONG_POLL | TIMED)
     elif request.flags & PIGGYBACK:
-        # what is waited for; behind the last id there is, nothing
+        # The entry that a long poll waits for; after the highest id there is none.
         read.entry = min(max(request.previous_lac, <int64_t> -1), ENTRY_ID_MAX) + 1
     if request.op == BATCH_READ_ENTRY and read.entry != ENTRY_ID_LAST:
         batch_limits(loop, conn, request, read)
@@ -178,7 +178,7 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
 
 
 cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
-    """No room for this request. True when its bounded wait is over; else it waits at the head of its connection."""
+    """Handle a lack of room: return True if the bounded wait is over; else the request waits at the head of input."""
     cdef int64_t now = now_ns()
     stores_request_flush(loop.stores)
     if conn.stalled_until == 0:
@@ -193,7 +193,7 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
-    """Whether the bookie is writable for this request; recovery adds may pass where others may not."""
+    """Return whether the bookie is writable for this request; recovery adds may pass where others may not."""
     cdef Store* store = store_of(loop.stores, ledger)
     cdef const Journal* journal = journal_of(loop.stores, ledger)
     if bk_load(&journal.full) or bk_load(&journal.backlog.at_limit) or bk_load(&store.no_space):
@@ -204,13 +204,13 @@ cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledge
 
 
 cdef Status refuse_add(IoLoop* loop, Conn* conn, const Request* request, int64_t ledger, Status status) noexcept nogil:
-    """The writer goes on without this bookie: it is told that, and the ledger's log need not stay open for it."""
+    """Refuse an add. The writer continues without this bookie, so the ledger's log need not stay open for it."""
     stores_write_close(loop.stores, ledger, request.key, request.key_size)
     return reply_code(loop, conn, request, status)
 
 
 cdef void note_add(IoLoop* loop, const Conn* conn, int64_t ledger, Status status, int64_t size) noexcept nogil:
-    """The storage took an add, or refused it."""
+    """Record that the storage took or refused an add."""
     cdef DirectoryOps* directory = directory_of(loop, ledger)
     cdef int64_t took = THIS_ROUND
     if conn.stalled_until and conn.stalled_until != INT64_MAX:
@@ -222,7 +222,7 @@ cdef void note_add(IoLoop* loop, const Conn* conn, int64_t ledger, Status status
 
 
 cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
-    """What is stored goes by the ids in the entry, what is answered by those of the request."""
+    """Store an entry under the ids in it; the response has those of the request."""
     cdef int64_t group = 0
     cdef int64_t ledger
     cdef bint deferred = request.flags & DEFERRED_SYNC and not request.flags & RECOVERY_ADD
@@ -250,7 +250,7 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
 
 
 cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
-    """Stored under the ledger that the packet names."""
+    """Store an explicit LAC under the ledger id in its packet."""
     cdef int64_t group = 0
     cdef int64_t ledger
     cdef Status status
@@ -272,7 +272,7 @@ cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) no
 
 
 cdef Status serve_force(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil:
-    """Answered when all that its journal took so far is on disk."""
+    """Answer when everything that the ledger's journal took so far is on disk."""
     cdef Journal* journal = journal_of(loop.stores, request.ledger)
     cdef int64_t group = journal_last_group(journal)
     loop.stats.forces += 1
@@ -315,7 +315,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
 
 
 cdef Status serve_poll(IoLoop* loop, Conn* conn, ReadRequest* read) noexcept nogil:
-    """A read that may have to wait until the LAC is above the one it brings; `dispatch_poll` goes on with it."""
+    """Serve a read that may have to wait for a LAC above the one that it names; `dispatch_poll` continues."""
     cdef Answer answer
     cdef Status status = OK
     read.phase_ns = loop.now
@@ -345,7 +345,7 @@ cdef Status serve_reading(IoLoop* loop, Conn* conn, const Request* request) noex
         if request.flags & LONG_POLL:
             if request.entry != ENTRY_ID_LAST:
                 return reply_code(loop, conn, request, BAD_REQUEST)
-        elif request.op == BATCH_READ_ENTRY:     # a single read's is ignored, as upstream does
+        elif request.op == BATCH_READ_ENTRY:     # in a single read it is ignored, as in Apache BookKeeper
             return reply_code(loop, conn, request, BAD_REQUEST)
     read_request(loop, conn, request, &read)
     if read.flags & LONG_POLL:
@@ -362,7 +362,7 @@ cdef Status serve_read_lac(IoLoop* loop, Conn* conn, const Request* request) noe
 
 
 cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
-    """THE switch."""
+    """The switch on the operation."""
     if admission(loop, conn, request) != OK:
         return reply_code(loop, conn, request, TOO_MANY_REQUESTS)
     if request.op == ADD_ENTRY:
@@ -388,7 +388,7 @@ cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
 
 
 cdef Status parse(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size, Request* request) noexcept nogil:
-    """The frame as a request. What is no V3 message is V2, and so is all that follows it on this connection."""
+    """Parse the frame. One that is not a V3 message is V2, and so are all further frames of the connection."""
     cdef Status status
     if not conn.v2_only:
         if size and frame[0] >= V3_FIRST_BYTE:
@@ -402,7 +402,7 @@ cdef Status parse(IoLoop* loop, Conn* conn, const uint8_t* frame, uint32_t size,
 
 cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parsed, const uint8_t* frame,
                   uint32_t size) noexcept nogil:
-    """OK: serve it. END of it otherwise: PENDING when it was dealt with, CLOSED."""
+    """Pass the request through the gate. OK: serve it. PENDING: it was dealt with. CLOSED: close the connection."""
     cdef Status status = gate_admit(loop, conn, request, parsed == OK, frame, size)
     if status == OK or status == PENDING or status == CLOSED:
         return status
@@ -418,7 +418,7 @@ cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parse
 
 cdef Status by_policy(IoLoop* loop, Conn* conn, const Request* request, const uint8_t* frame,
                       uint32_t size) noexcept nogil:
-    """What Python answers."""
+    """Pass a request to Python."""
     cdef Status status
     if loop.policy == NULL:
         return reply_refused(loop, conn, request, BAD_REQUEST)

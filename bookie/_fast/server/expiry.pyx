@@ -1,4 +1,4 @@
-"""Closing connections whose time or user is over. Runs on the loop's thread."""
+"""Closes connections after their time limits, or when their user is revoked. Runs on the loop's thread."""
 from libc.stdint cimport int64_t, uint8_t
 
 from bookie._fast.base.sync cimport bk_load
@@ -18,7 +18,7 @@ cdef enum:
 
 
 cdef bint idle(const Conn* conn, int64_t before) noexcept nogil:
-    """Nothing moved since then, nothing is owed, and no request waits for its turn or in the socket."""
+    """Return whether nothing was transferred since then, no response is due, and no request waits in line or socket."""
     cdef uint8_t next_byte
     if conn.active_ns >= before or conn.refs != 1 or conn.stalled_until or conn.turn.line != LINE_NONE:
         return False

@@ -1,4 +1,4 @@
-"""The gate in front of dispatch: who may ask what before authentication, and jobs for Python."""
+"""The gate before dispatch: which requests are allowed before authentication, and jobs for Python."""
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -85,7 +85,7 @@ cdef Status submit(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, 
 
 cdef Status authenticate(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t protocol, const uint8_t* frame,
                          uint32_t size) noexcept nogil:
-    """A step of the connection's authentication: one at a time, and nothing else meanwhile."""
+    """Submit a step of the connection's authentication. It runs alone: no other frame is served meanwhile."""
     if loop.policy == NULL or size > loop.policy.frame_bytes_max:
         conn.why = TOO_LONG_LOGIN
         return CLOSED
@@ -99,7 +99,7 @@ cdef Status authenticate(IoLoop* loop, Conn* conn, PolicyKind kind, uint8_t prot
 
 
 cdef uint8_t right_of(const Request* request) noexcept nogil:
-    """What it takes to ask this; 0: nothing, or it is refused for another reason."""
+    """Return the right that this request needs; 0 if none, or if it is refused for another reason."""
     cdef uint8_t op = request.op
     if op == READ_ENTRY or op == BATCH_READ_ENTRY:
         return MAY_WRITE if request.flags & FENCE else MAY_READ
@@ -155,7 +155,8 @@ cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, 
         conn_set_auth(conn, AUTH_OPEN)
         return OK
     if conn.login.state == AUTH_DONE:
-        # whoever was let in, in clear, need not be who ended the handshake: the provider knows whether that matters
+        # The peer that logged in in clear need not be the one that completed the handshake; the provider knows if that
+        # matters.
         if loop.limits.clear_login:
             kind = POLICY_UPGRADED_KNOWN
         conn_set_auth(conn, AUTH_WAITING)
@@ -166,12 +167,12 @@ cdef Status gate_upgraded(IoLoop* loop, Conn* conn, const uint8_t* certificate, 
 
 
 cdef void enter(Conn* conn, PolicyJob* job) noexcept nogil:
-    """Who shows nothing new, because what was proven in clear counts, stays who it was."""
+    """Apply a login. Without a new user, because the login in clear counts, the connection keeps its present one."""
     if job.user != NULL or conn.login.user == NULL:
         login_enter(&conn.login, job.user, job.may)
         job.user = NULL
     conn_set_auth(conn, AUTH_DONE)
-    conn.login.session = 0       # Python has forgotten it by itself
+    conn.login.session = 0       # Python has forgotten the session already
 
 
 cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil:
@@ -192,12 +193,12 @@ cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil
         enter(conn, job)
         if conn.login.user == NULL or not bk_load(&conn.login.user.revoked):
             return OK
-        conn.why = REVOKED       # meanwhile
+        conn.why = REVOKED       # since the login began
     elif job.action == POLICY_NOTHING:
         return OK
     elif job.action == POLICY_TURN_AWAY:
         conn.why = OTHER_PLUGIN
-    conn_flush(conn)             # what the socket takes now; the connection ends all the same
+    conn_flush(conn)             # send what the socket takes now; the connection is closed anyway
     return CLOSED
 
 

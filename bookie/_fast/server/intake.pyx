@@ -1,4 +1,4 @@
-"""From a socket to dispatch: receive, cut frames, keep what is incomplete or has to wait. Runs on the loop's thread."""
+"""From a socket to dispatch: receive, cut frames, keep those that are incomplete or have to wait. The loop's thread."""
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -39,7 +39,7 @@ cdef enum:
 
 
 cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Too much output waits, or will: send it at once, and stop serving this connection if that does not help."""
+    """Handle too much output, waiting or to come: send it now, and stop serving the connection if that is no help."""
     if not conn_is_full(conn):
         return False
     if flush(loop, conn) == CLOSED:
@@ -51,7 +51,7 @@ cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
-    """Cut and dispatch complete frames; how many bytes were used up. The connection may be closed afterwards."""
+    """Cut and dispatch complete frames; return the number of bytes consumed. The connection may get closed."""
     cdef uint64_t at = 0
     cdef uint64_t clear = 0
     cdef int64_t length
@@ -85,7 +85,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         turn_spend(conn, <uint64_t> length)
         if choke(loop, conn) or conn.fd < 0:
             break
-    if conn.upgrading and conn.fd >= 0:      # closed, its held input is gone
+    if conn.upgrading and conn.fd >= 0:      # a closed one has lost its held input
         status = clear_scan(loop, data + at, size - at, &clear)
         if status == CLOSED or (status == OK and clear < size - at):
             close_bad(loop, conn, CLEAR_AFTER_TLS)
@@ -99,7 +99,7 @@ cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size
 
 
 cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Go on with input that waited: for its turn, for room, for the peer to read, or for an answer from elsewhere."""
+    """Serve held input, which waited for its turn, for room, for the peer to read, or for a response of Python."""
     cdef uint64_t used
     if conn.held_size == 0:
         return
@@ -109,7 +109,7 @@ cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef bint hold_more(Conn* conn, uint64_t size) noexcept nogil:
-    """Room in the connection's own buffer for `size` more bytes."""
+    """Make room in the connection's own buffer for `size` more bytes."""
     cdef uint64_t room = conn.held_size + size
     if room <= conn.held_room:
         return True
@@ -117,7 +117,7 @@ cdef bint hold_more(Conn* conn, uint64_t size) noexcept nogil:
 
 
 cdef void decrypt_long(IoLoop* loop, Conn* conn) noexcept nogil:
-    """A long frame grows where it is."""
+    """Decrypt into the connection's own buffer, in which a long frame grows."""
     cdef uint64_t got = tls_read(conn.tls, loop.input, INPUT_BYTES * 2)
     if not hold_more(conn, got):
         close_bad(loop, conn, TOO_MUCH_INPUT)
@@ -140,7 +140,7 @@ cdef void decrypt(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef ssize_t take_in(IoLoop* loop, Conn* conn, uint8_t* to, uint64_t most) noexcept nogil:
-    """Receive; 0: nothing now, or it was closed."""
+    """Receive bytes; return 0 if there are none now, or the connection was closed."""
     cdef ssize_t n = recv(conn.fd, to, most, MSG_DONTWAIT)
     conn.turn.more = n > 0 and <uint64_t> n == most
     if n > 0:
@@ -152,7 +152,7 @@ cdef ssize_t take_in(IoLoop* loop, Conn* conn, uint8_t* to, uint64_t most) noexc
 
 
 cdef uint64_t worth_taking(const Conn* conn) noexcept nogil:
-    """Bytes to receive: what its last turns have served, and in any case the rest of the frame that has begun."""
+    """Return how many bytes to receive: what its last turns served, but at least the rest of a frame that began."""
     cdef uint64_t most = conn.turn.take if conn.turn.take else <uint64_t> TAKE_FIRST
     cdef uint64_t rest = 0
     if bk_load(&conn.usage.input_bytes) > conn.limits.input_bytes_max // 2:
@@ -163,7 +163,7 @@ cdef uint64_t worth_taking(const Conn* conn) noexcept nogil:
 
 
 cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Decrypt all that the socket has given at once: what stays in OpenSSL is less than a record."""
+    """Receive and decrypt. Everything that the socket gave is decrypted now: OpenSSL keeps less than a record."""
     cdef Status status
     cdef uint32_t clear = 0
     cdef ssize_t n = take_in(loop, conn, loop.encrypted, min(worth_taking(conn), <uint64_t> SEALED_BYTES))
@@ -191,7 +191,7 @@ cdef void receive_sealed(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
-    """A frame above the loop's buffer grows in the connection's own, as its bytes arrive. False: no such frame."""
+    """Receive a frame larger than the loop's buffer into the connection's own. Return False if it is smaller."""
     cdef uint64_t total, room
     cdef ssize_t n
     if conn.held_size < FRAME_PREFIX:
@@ -237,7 +237,7 @@ cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef void learn_take(Conn* conn) noexcept nogil:
-    """What is received and cannot be served costs memory, what could have been received costs calls."""
+    """Adapt how much to receive: bytes that are not served at once cost memory, and too few at a time cost calls."""
     cdef uint32_t take = conn.turn.take if conn.turn.take else <uint32_t> TAKE_FIRST
     if conn.turn.credit <= 0 and conn.held_size:
         conn.turn.take = max(take // 2, <uint32_t> TAKE_LEAST)
@@ -246,10 +246,10 @@ cdef void learn_take(Conn* conn) noexcept nogil:
 
 
 cdef void take_turn(IoLoop* loop, Conn* conn) noexcept nogil:
-    if conn.tls == NULL or conn.tls.state == TLS_OPEN:       # what is held during a handshake is for later
+    if conn.tls == NULL or conn.tls.state == TLS_OPEN:       # input held during a handshake is served later
         serve_held(loop, conn)
     conn.turn.more = bk_load(&loop.stopping) == 0
     if conn.turn.more and conn.turn.credit > 0 and is_served(conn):
-        receive(loop, conn)      # once: journals and peers begin with what was served before more is
+        receive(loop, conn)      # once, so that journals and peers can go on before more is served
         if conn.fd >= 0:
             learn_take(conn)

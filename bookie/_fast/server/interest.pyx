@@ -1,4 +1,4 @@
-"""Asking epoll for the events of a connection. Runs on the loop's thread."""
+"""Registers the epoll events of connections. Runs on the loop's thread."""
 from libc.stdint cimport uint32_t
 
 from bookie._fast.base.epoll cimport EPOLLIN, EPOLLOUT, EPOLL_CTL_MOD, epoll_ctl, epoll_event
@@ -18,7 +18,7 @@ cdef void rearm(IoLoop* loop, Conn* conn, uint32_t wanted) noexcept nogil:
 
 
 cdef void arm(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Ask epoll for what the connection can use now. While it is busy that stays as it is, mostly: it has input."""
+    """Register the epoll events that the connection can use now. For a busy one input mostly stays as it is."""
     cdef uint32_t wanted = 0
     if is_served(conn) and conn.sealed <= SEALED_BYTES and bk_load(&loop.stopping) == 0:
         wanted |= conn.armed & EPOLLIN if conn.turn.line == LINE_BUSY else <uint32_t> EPOLLIN

@@ -1,4 +1,4 @@
-"""The loop: wait and take in; then acknowledge what was synced, write, and tell the journals."""
+"""The loop: wait and receive; then acknowledge what was synced, write, and tell the journals."""
 from libc.errno cimport errno
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -82,7 +82,7 @@ cdef enum:
 
 
 cdef int64_t serve(IoLoop* loop, Conn* conn, int64_t most) noexcept nogil:
-    """A turn of this connection, after which it waits for another one or not; what was spent."""
+    """Run a turn of this connection and put it back into a line if needed; return the work done."""
     cdef int64_t begun, spent
     if not turn_begin(loop, conn, most):
         turns_wait(loop, conn, LINE_BUSY)
@@ -102,7 +102,7 @@ cdef int64_t serve(IoLoop* loop, Conn* conn, int64_t most) noexcept nogil:
 
 
 cdef int64_t serve_line(IoLoop* loop, Line line, int64_t most, int64_t turns, int64_t left) noexcept nogil:
-    """So many turns of `most` for those in this line, as long as something of `left` is left; what is."""
+    """Run up to `turns` turns of `most` for connections in this line while some of `left` remains; return the rest."""
     cdef Conn* conn
     while left > 0 and turns > 0:
         conn = turns_next(loop, line)
@@ -114,7 +114,7 @@ cdef int64_t serve_line(IoLoop* loop, Line line, int64_t most, int64_t turns, in
 
 
 cdef void serve_turns(IoLoop* loop) noexcept nogil:
-    """Those who had nothing to do until now go first, also with their answers, within half of a round."""
+    """Serve the lines. Connections without requests until now go first, with their responses, in half of a round."""
     cdef int64_t share = ROUND_COST // 2 if loop.turns.lines[<int> LINE_BUSY].first != NULL else ROUND_COST
     cdef int64_t left = serve_line(loop, LINE_FRESH, FRESH_COST, INT64_MAX, share)
     if share < ROUND_COST:
@@ -128,15 +128,15 @@ cdef void serve_turns(IoLoop* loop) noexcept nogil:
 
 
 cdef void note_round(IoLoop* loop, int64_t now) noexcept nogil:
-    """What came in and was dealt with in this round took as long as the round so far."""
+    """Record requests that came in and were answered in this round: they took as long as the round so far."""
     ops_round(&loop.ops, loop.now, now)
     directories_round(loop.directories, loop.stores.count, now - loop.now)
 
 
 cdef void flush_dirty(IoLoop* loop) noexcept nogil:
-    """One write per connection for everything that was answered in this round.
+    """Write the output of each connection that has some, once.
 
-    What was answered is noted before it is written: whoever has an answer finds it counted.
+    Responses are recorded before they are written, so a client that has its response finds it counted.
     """
     cdef Conn* conn = loop.dirty
     cdef Conn* following
@@ -156,7 +156,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
             conn = following
             continue
         status = flush(loop, conn)
-        conn.refs += 1           # settling may close it
+        conn.refs += 1           # `settle` may close it
         if status == CLOSED:
             close_conn(loop, conn)
         elif conn.choked and conn_goes_on(conn):
@@ -173,7 +173,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
 
 
 cdef void tell_journals(IoLoop* loop) noexcept nogil:
-    """Groups were appended to: let the journal thread write them, or do it here when this one add is all there is."""
+    """Tell the journals of new records, or commit here if a single add is all there is."""
     cdef uint32_t i
     cdef Journal* journal
     for i in range(loop.stores.journal_count):
@@ -191,7 +191,7 @@ cdef void tell_journals(IoLoop* loop) noexcept nogil:
 
 
 cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
-    """A half is as full as it should get and the other one is free: time to swap."""
+    """Request a flush if a half is as full as it should get and the other one is free."""
     cdef uint32_t i
     cdef int64_t active
     for i in range(loop.stores.count):
@@ -203,7 +203,7 @@ cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
 
 
 cdef int patience_ms(const IoLoop* loop) noexcept nogil:
-    """How long the loop may sleep if nothing happens; -1: for ever."""
+    """Return how long the loop may sleep if nothing happens; -1 without limit."""
     cdef int64_t now
     cdef int left, late
     if loop.dirty != NULL or loop.more_acks or not turns_none(loop) or (loop.polls.count and bk_load(&loop.stopping)):
@@ -221,7 +221,7 @@ cdef int patience_ms(const IoLoop* loop) noexcept nogil:
 
 
 cdef int wait_events(IoLoop* loop, epoll_event* events) noexcept nogil:
-    """Spin a bounded while if configured, then sleep until something happens."""
+    """Spin for a bounded time if configured, then sleep until something happens."""
     cdef int timeout = patience_ms(loop)
     cdef int n
     cdef int64_t until
@@ -259,7 +259,7 @@ cdef void serve_events(IoLoop* loop, epoll_event* events, int count) noexcept no
 
 
 cdef bint drained(IoLoop* loop) noexcept nogil:
-    """Nothing is owed to any peer."""
+    """Return whether all responses are written."""
     cdef Conn* conn = loop.conns
     while conn != NULL:
         if conn.pending or conn.sealed or conn.refs > 1:
@@ -269,7 +269,7 @@ cdef bint drained(IoLoop* loop) noexcept nogil:
 
 
 cdef void close_inbox(Inbox* inbox) noexcept nogil:
-    """Keep no pins: a checkpoint waits for them, and there is one more to come."""
+    """Release all pins in the inbox now, and those of jobs that come later: a checkpoint waits for them."""
     cdef PoolJob* job
     pthread_mutex_lock(&inbox.lock)
     inbox.closed = True
@@ -281,7 +281,7 @@ cdef void close_inbox(Inbox* inbox) noexcept nogil:
 
 
 cdef void finish(IoLoop* loop) noexcept nogil:
-    """What was served goes on: to the journals, and back to those who asked."""
+    """Pass on what was served: to the journals, and back to the clients."""
     tell_journals(loop)
     serve_acks(loop)
     flush_dirty(loop)
@@ -315,7 +315,7 @@ cdef void run(IoLoop* loop) noexcept nogil:
 
 
 cdef class IoLoopRunner:
-    """One I/O loop; `run` is the body of its thread. The first one of a group accepts for all (`listen`)."""
+    """One I/O loop; `run` is the body of its thread. The first loop of a group accepts for all of them (`listen`)."""
 
     def __cinit__(self):
         memset(&self.loop, 0, sizeof(IoLoop))
@@ -351,9 +351,9 @@ cdef class IoLoopRunner:
         loop.directories = directory_ops_new(loop.stores.count)
         if (loop.epoll < 0 or loop.input == NULL or loop.directories == NULL or not waker_init(&loop.waker)
                 or not ops_init(&loop.ops, loop.stores.journal_count)):
-            raise OSError(errno, "cannot create an I/O loop: no descriptors or memory left")
+            raise OSError(errno, "cannot create an I/O loop: no descriptors or no memory are left")
         if loop.stores.loop_count == BOARD_MOST:
-            raise ValueError(f"more than {BOARD_MOST} I/O loops")
+            raise ValueError(f"there can be at most {BOARD_MOST} I/O loops")
         pthread_mutex_init(&loop.handed_lock, NULL)
         pthread_mutex_init(&loop.inbox.lock, NULL)
         loop.inbox.waker = &loop.waker
@@ -370,7 +370,7 @@ cdef class IoLoopRunner:
             loop.stores.journals[i].waker_count += 1
 
     def listen(self, listener_fd: int, list peers) -> None:
-        """Accept from `listener_fd` (non-blocking, listening) and share the connections out among `peers`."""
+        """Accept from `listener_fd` (non-blocking, listening) and distribute the connections over `peers`."""
         cdef epoll_event event
         self.loop.listener = listener_fd
         self.loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
@@ -383,29 +383,29 @@ cdef class IoLoopRunner:
             raise OSError(errno, "cannot poll the listening socket")
 
     def move_encrypted_to(self, list loops) -> None:
-        """START_TLS moves this loop's connections on to `loops`, which serve TLS, in turn. Before it runs."""
+        """Let START_TLS move connections of this loop to `loops`, which serve TLS, in turn. Call it before `run`."""
         for other in loops:
             self.loop.tls_loops[self.loop.tls_loop_count] = &(<IoLoopRunner> other).loop
             self.loop.tls_loop_count += 1
 
     def run(self) -> None:
-        """Serve until stopped or a fatal failure."""
+        """Serve until stopped, or until a fatal failure."""
         with nogil:
             run(&self.loop)
 
     def one_round(self) -> None:
-        """One round without a sleep, in the calling thread: for tests, of a loop that no thread runs."""
+        """Run one round without a sleep in the calling thread: for tests, on a loop that no thread runs."""
         cdef epoll_event events[EVENTS]
         with nogil:
             serve_round(&self.loop, events, epoll_wait(self.loop.epoll, events, EVENTS, 0))
 
     def stop(self, now: bool) -> None:
-        """Finish what was begun, then end; `now`: end at once. Any thread."""
+        """Finish the requests in progress and end, or end at once if `now`. Any thread."""
         bk_store(&self.loop.stopping, 2 if now else 1)
         waker_wake(&self.loop.waker)
 
     def wake(self) -> None:
-        """Have it go through a round, though nothing has come. Any thread."""
+        """Have the loop run a round, though nothing has arrived. Any thread."""
         waker_wake(&self.loop.waker)
 
     def stats(self) -> dict[str, object]:
@@ -423,25 +423,25 @@ cdef class IoLoopRunner:
         return stats
 
     def batches(self):
-        """Batch reads answered so far, by time and size. Any thread."""
+        """Return the batch reads answered so far, by duration and size. Any thread."""
         return batch_view(&self.loop.stats.batches)
 
     def ops(self):
-        """Times of requests: by name failed and not, and of adds by journal. Any thread."""
+        """Return durations of requests, by name failed and succeeded, and of adds by journal. Any thread."""
         return ops_view(&self.loop.ops)
 
     def directories(self):
-        """Times of adds and reads, and sizes of entries, by ledger directory; none once closed. Any thread."""
+        """Return durations of adds and reads and sizes of entries by ledger directory; none once closed. Any thread."""
         if self.loop.directories == NULL:
             return []
         return [directory_view(&self.loop.directories[at]) for at in range(self.loop.stores.count)]
 
     def rejections(self) -> list[tuple[bytes, int, int]]:
-        """What peers did wrong since the last call: address (16 bytes), index of REASONS_SPOKEN, times. Any thread."""
+        """Return violations since the last call: (address of 16 bytes, Reason, count). Any thread."""
         return rejections_drain(&self.loop.rejections)
 
     def close(self) -> None:
-        """Free everything; the thread has ended and the read pool is stopped."""
+        """Free everything, after the thread has ended and the read pool is stopped."""
         cdef PoolJob* job = self.loop.inbox.jobs
         cdef PoolJob* following
         cdef PolicyJob* answer = policy_collect(&self.loop.policy_done)
@@ -459,7 +459,7 @@ cdef class IoLoopRunner:
             release(<Conn*> answer.owner)
             policy_free(answer)
             answer = later
-        take_handed(&self.loop)          # accepted for this loop when it had ended
+        take_handed(&self.loop)          # accepted for this loop after it had ended
         while self.loop.conns != NULL:
             close_conn(&self.loop, self.loop.conns)
         drop_moved(&self.loop)
@@ -470,7 +470,7 @@ cdef class IoLoopRunner:
             if conn.turn.line == LINE_NONE:
                 release(conn)
         for line in range(1, LINES):
-            turns_next(&self.loop, <Line> line)      # all of them are closed
+            turns_next(&self.loop, <Line> line)      # all its connections are closed
         for fd in (self.loop.epoll, self.loop.waker.fd, self.loop.spare_fd):
             if fd >= 0:
                 c_close(fd)

@@ -1,6 +1,6 @@
 """The state of an I/O loop.
 
-Its thread owns all of it; others reach it only by its inbox, its hand-over and its waker.
+Its thread owns all of it; other threads use only its inbox, its hand-over list and its waker.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -26,7 +26,7 @@ cdef enum:
     INPUT_BYTES = 1 << 18
     HANDED_MOST = 1024
     SEALED_BYTES = 1 << 17   # received at a time from an encrypted connection
-    HANDSHAKE_TICK_MS = 500  # how late the end of a handshake that takes too long may be noticed
+    HANDSHAKE_TICK_MS = 500  # how late an expired handshake may be noticed
 
 cdef struct Handed:
     int fd
@@ -35,8 +35,8 @@ cdef struct Handed:
 cdef struct IoLoop:
     int epoll
     Waker waker
-    int listener             # -1: others accept for this loop
-    int spare_fd             # given up for a moment when descriptors run out
+    int listener             # -1 if another loop accepts for this one
+    int spare_fd             # closed for a moment when descriptors run out
     Storage* stores
     ReadPool* pool
     const NetLimits* limits
@@ -44,41 +44,41 @@ cdef struct IoLoop:
     Inbox inbox
     PolicyQueue* policy      # NULL: Python answers nothing (tests of modules)
     PolicyInbox policy_done
-    AckQueue acks[STORES_MOST]      # wait for a sync
-    AckQueue written[STORES_MOST]   # wait for a write
+    AckQueue acks[STORES_MOST]      # waiting for a sync
+    AckQueue written[STORES_MOST]   # waiting for a write
     int64_t appended[STORES_MOST]
     uint8_t* input
     Conn* conns
     Conn* dirty
     Turns turns
     bint more_acks           # published ones were left for the next round
-    int64_t stalled          # connections
-    int64_t now              # monotonic, of this round
+    int64_t stalled          # number of stalled connections
+    int64_t now              # monotonic; beginning of this round
     int64_t revocations_seen
-    int64_t late_check       # when to look for connections that outstayed a limit; 0: no connections, or no limit
+    int64_t late_check       # when to look for connections that exceed a time limit; 0: no connections, or no limit
     Polls polls
     Rejections rejections
-    AccessRing* access       # NULL: no access log is kept
+    AccessRing* access       # NULL if there is no access log
     int64_t relief_due       # when other loops may be asked again to close slow readers
     int64_t unpin_seen
-    # connections accepted by another loop; guarded by `handed_lock`
+    # Connections accepted by another loop; guarded by `handed_lock`.
     pthread_mutex_t handed_lock
     Handed handed[HANDED_MOST]
     int64_t handed_count     # atomic
-    # connections that go on encrypted, linked by `next`; guarded by `handed_lock`
+    # Connections that continue encrypted, linked by `next`; guarded by `handed_lock`.
     Conn* moved
-    TlsServer* tls           # NULL: this loop serves clear connections
+    TlsServer* tls           # NULL if this loop serves clear connections
     uint8_t* encrypted       # SEALED_BYTES as received; NULL with `tls`
-    int64_t handshaking      # connections
-    int64_t handshakes_checked  # when, in ns
-    IoLoop* tls_loops[64]    # where START_TLS moves connections to; none: it is refused
+    int64_t handshaking      # number of connections in a handshake
+    int64_t handshakes_checked  # when these were last checked, in ns
+    IoLoop* tls_loops[64]    # loops to which START_TLS moves connections; it is refused if there are none
     int tls_loop_count, tls_loop_next
     IoLoop* peers[64]
     int peer_count, peer_next
-    int64_t stopping         # atomic; 1: finish what was begun, 2: now
+    int64_t stopping         # atomic; 1: finish the requests in progress, 2: at once
     LoopStats stats
     LoopOps ops
-    DirectoryOps* directories    # as many as stores
+    DirectoryOps* directories    # one for each store
 
 cdef inline DirectoryOps* directory_of(IoLoop* loop, int64_t ledger) noexcept nogil:
     return &loop.directories[<uint64_t> ledger % loop.stores.count]

@@ -1,23 +1,25 @@
-"""Which connections a loop owns.
+"""The connections of an I/O loop: references to them, the list of open ones, and closing. Runs on the loop's thread.
 
-A Conn lives until its socket is closed and the last answer that refers to it has come.
+A Conn exists until its socket is closed and the last response that refers to it has arrived.
 """
 from bookie._fast.server.addresses cimport Address
 from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 from bookie._fast.server.rejections cimport Reason
 
-# Drop one reference; the last one frees.
+# Drop a reference; the last one frees the connection.
 cdef void release(Conn* conn) noexcept nogil
-# Count one connection less, in all and of its address.
+# Count the end of a connection, in total and for its address.
 cdef void leave(IoLoop* loop, Address* address) noexcept nogil
-# Put a connection into the loop's list and its epoll, or take it out. False: epoll refused it.
+# Add a connection to the loop's list and epoll, or remove it. `link` returns False if epoll refuses it.
 cdef bint link(IoLoop* loop, Conn* conn) noexcept nogil
 cdef void unlink(IoLoop* loop, Conn* conn) noexcept nogil
-# A handshake has come to an end, good or bad; the connection is still open.
+# Count the end of a handshake, successful or not. The connection is still open.
 cdef void handshake_over(IoLoop* loop, Conn* conn) noexcept nogil
+# Close the socket. Does nothing if it is closed.
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil
-# Close an open connection whose peer broke a rule; the log will say which.
+# Close the open connection of a peer that broke a rule, and note the reason for the log.
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil
-# Close a connection that could not be served: for the reason it noted, or `otherwise`; without one if its peer hung up.
+# Close a connection whose serving returned CLOSED, for its noted reason or else `otherwise`; without a reason if the
+# peer closed it.
 cdef void close_failed(IoLoop* loop, Conn* conn, Reason otherwise) noexcept nogil

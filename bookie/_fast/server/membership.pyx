@@ -1,4 +1,4 @@
-"""Which connections a loop owns: in its list and its epoll, until they are closed. Runs on the loop's thread."""
+"""The connections of an I/O loop, from the time they join its list and its epoll until they are closed and freed."""
 from bookie._fast.base.epoll cimport EPOLLIN, EPOLL_CTL_ADD, EPOLL_CTL_DEL, epoll_ctl, epoll_event
 from bookie._fast.base.sync cimport bk_add
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_close
@@ -23,14 +23,13 @@ cdef extern from "<unistd.h>" nogil:
 
 
 cdef void release(Conn* conn) noexcept nogil:
-    """One owner less; the last one frees."""
     conn.refs -= 1
     if conn.refs == 0:
         conn_free(conn)
 
 
 cdef void leave(IoLoop* loop, Address* address) noexcept nogil:
-    """One connection less, in all and of its address."""
+    """Count the end of a connection, in total and for its address."""
     bk_add(&loop.usage.connections, -1)
     address_leave(&loop.usage.addresses, address)
 
@@ -77,7 +76,7 @@ cdef void end_tls(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Close the socket now; the memory goes when the last answer that refers to it has come."""
+    """Close the socket now; the memory is freed when the last response that refers to it has arrived."""
     if conn.fd < 0:
         return
     if conn.tls != NULL:
@@ -92,7 +91,7 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     conn_drop(conn)
     gate_closed(loop, conn)
     if not conn.dirty and conn.turn.line == LINE_NONE:
-        release(conn)            # else when it is taken off those lists
+        release(conn)            # else it is released when it is taken off those lists
 
 
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:

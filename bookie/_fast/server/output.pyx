@@ -1,4 +1,4 @@
-"""Sending answers, and the list of connections that have some to send. Runs on the loop's thread."""
+"""Sends responses, and keeps the list of connections that have any. Runs on the loop's thread."""
 from libc.stdint cimport uint64_t
 
 from bookie._fast.server.connection cimport conn_flush

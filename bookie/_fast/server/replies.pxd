@@ -1,7 +1,7 @@
-"""Every answer of the data path, in the protocol of its request. Runs on the connection's I/O loop.
+"""Writes every response of the data path, in the protocol of its request. Runs on the connection's I/O loop.
 
-An answer goes to the end of its connection's output. CLOSED: the output is over its budget, or memory ran out: close
-the connection.
+Responses are appended to the connection's output. CLOSED means that the output exceeds its budget or there is no
+memory: close the connection.
 """
 from bookie._fast.base.types cimport Status
 from bookie._fast.server.ack_queue cimport Ack
@@ -10,13 +10,13 @@ from bookie._fast.server.loop_state cimport IoLoop
 from bookie._fast.store.gather cimport Answer, ReadRequest
 from bookie._fast.wire.request cimport Request
 
-# An answer without entries: an acknowledgement, or a refusal.
+# Write a response without entries: an acknowledgement or an error.
 cdef Status reply_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
-# A V3 request that has no answer of its own: a copy of its header, and a status.
+# Write the response to a V3 request that has none of its own: a copy of its header, and a status.
 cdef Status reply_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil
-# What was acknowledged later: the Ack has all that its answer echoes.
+# Write the acknowledgement that `ack` describes.
 cdef Status reply_ack(IoLoop* loop, const Ack* ack) noexcept nogil
-# Entries, or the reason why there are none. Gives up the answer's pins.
+# Write entries, or the reason why there are none. Releases the answer's pins.
 cdef Status reply_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil
-# What a bookie without authentication answers to any AUTH.
+# Write what a bookie without authentication answers to AUTH.
 cdef Status reply_auth(IoLoop* loop, Conn* conn, const Request* request) noexcept nogil

@@ -1,4 +1,4 @@
-"""Writing answers: a fixed part in front of slices of memory, which go out by copy when short and by reference else."""
+"""Writing responses: a fixed part, then slices of memory, which are copied if they are short, else referred to."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -64,14 +64,14 @@ from bookie._fast.wire.v3_answers cimport (
 )
 
 cdef enum:
-    COPY_MOST = 4096             # shorter pieces are copied, longer ones sent from where they lie
-    COPY_LEAST = 64              # the same when the output is short of room
-    SEND_AT = 1 << 16            # copied batches leave while they are in the CPU's cache, and the peer has work
+    COPY_MOST = 4096             # pieces up to this size are copied, larger ones are sent from the cache
+    COPY_LEAST = 64              # the same when the output budget is short
+    SEND_AT = 1 << 16            # copied batches are sent while they are in the processor's cache
     AUTH_VERSION = 2
 
-# AuthMessage{authPluginName "AuthDisabledPlugin", payload ""}
+# AuthMessage{authPluginName "AuthDisabledPlugin", payload ""}.
 cdef const char* AUTH_DISABLED = b"\x0a\x12AuthDisabledPlugin\x12\x00"
-# the same as field authResponse of a V3 Response: its tag and length
+# Tag and length of the same as field authResponse of a V3 Response.
 cdef const char* AUTH_PART = b"\xb2\x06\x16"
 cdef enum:
     AUTH_DISABLED_BYTES = 22
@@ -153,7 +153,7 @@ cdef Status reply_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
 
 
 cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Region* region, uint32_t most) noexcept nogil:
-    """Send one slice: by copy up to `most` bytes, else by reference, which takes over its pin."""
+    """Append one slice: copied if it has up to `most` bytes, else by reference, which takes over its pin."""
     cdef uint8_t* out
     if size > most and conn_slice(conn, base, size, region):
         return OK
@@ -165,7 +165,7 @@ cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
 
 
 cdef Status put_stretch(Conn* conn, const uint8_t* base, uint64_t size) noexcept nogil:
-    """Whole records as entries of a V3 batch: one copy, and a word patched for each."""
+    """Append whole records as entries of a V3 batch: one copy, and a word patched for each."""
     cdef uint8_t* out
     if size == 0:
         return OK
@@ -178,9 +178,9 @@ cdef Status put_stretch(Conn* conn, const uint8_t* base, uint64_t size) noexcept
 
 
 cdef Status put_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* region, uint32_t most) noexcept nogil:
-    """A slice of records as entries of a V3 batch, those above `most` bytes by reference. Gives up one pin.
+    """Append a slice of records as entries of a V3 batch, those above `most` bytes by reference. Takes over one pin.
 
-    Their lengths are read where they lie: out of memory that no cache of the CPU holds yet, each after the one before.
+    Reading the lengths costs a cache miss of the processor for each record, one after the other.
     """
     cdef uint8_t prefix[V3_ENTRY_MOST]
     cdef uint64_t at = 0
@@ -205,7 +205,7 @@ cdef Status put_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* 
 
 
 cdef uint32_t longer_prefixes(const Answer* answer) noexcept nogil:
-    """How many bytes the prefixes of a V3 batch take beyond the length words of its records."""
+    """Return how many more bytes the prefixes of a V3 batch take than the length words of its records."""
     cdef uint8_t prefix[V3_ENTRY_MOST]
     cdef uint32_t extra = 0
     cdef uint32_t i, length
@@ -227,7 +227,7 @@ cdef void drop_parts(Answer* answer, uint32_t first) noexcept nogil:
 
 
 cdef Status copy_entries(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
-    """A slice of records, all below V3_ENTRY_SMALL, as entries of a V3 batch. Gives up one pin."""
+    """Append a slice of records, all below V3_ENTRY_SMALL, as entries of a V3 batch. Takes over one pin."""
     cdef Status status = put_stretch(conn, base, size)
     region_unpin(region)
     return status
@@ -259,7 +259,7 @@ cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, 
 
 
 cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer, const V3Tail* tail) noexcept nogil:
-    """A V3 read with its entry; one that was polled for answers with the entry's id."""
+    """Write a V3 read with its entry; the response to a long poll has the id of that entry."""
     cdef uint8_t head[V3_HEAD_MOST]
     cdef const uint8_t* body = answer.parts[0].base + LENGTH_PREFIX
     cdef uint32_t size = <uint32_t> answer.parts[0].size - LENGTH_PREFIX
@@ -284,7 +284,7 @@ cdef Status write_single(Conn* conn, const ReadRequest* request, Answer* answer,
 
 
 cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, const Answer* found) noexcept nogil:
-    """`found`: with its entries; NULL: it has none."""
+    """Record the duration of a read; `found` is its answer if that has entries, else NULL."""
     cdef DirectoryOps* directory = directory_of(loop, request.ledger)
     cdef int64_t now
     cdef int64_t size
@@ -293,7 +293,7 @@ cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, cons
         op_since(&loop.ops, LOOP_POLL_READ, success, request.phase_ns, loop.now)
     if request.op == BATCH_READ_ENTRY:
         now = now_ns()
-        took = now - request.phase_ns    # a wait for the LAC or a fence is not of its time
+        took = now - request.phase_ns    # without a wait for the LAC or a fence
         batch_note(&loop.stats.batches, took, <int64_t> found.bytes if found != NULL else -1)
         took -= request.queued_ns
         op_took(&loop.ops, op_of(request.op, request.flags), success, now - request.begun)
@@ -333,8 +333,8 @@ cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status
 
 
 cdef Status write_read_lac(Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """The explicit packet and the last entry, as far as there are any. Neither: ENOENTRY, also for an unknown ledger;
-    but what could not be read is never said to be absent.
+    """Write the explicit LAC packet and the last entry, as far as they exist. If neither does, ENOENTRY, also for an
+    unknown ledger; but an unreadable entry is never reported as absent.
     """
     cdef Status status
     if answer.status != OK or answer.count == 0:
@@ -349,7 +349,7 @@ cdef Status write_read_lac(Conn* conn, const ReadRequest* request, Answer* answe
 
 
 cdef Status write_nothing_new(Conn* conn, const ReadRequest* request, const V3Tail* tail) noexcept nogil:
-    """A poll that brings no entry: the LAC alone."""
+    """Write the response to a long poll without an entry: only the LAC."""
     cdef uint8_t head[V3_HEAD_MOST]
     cdef uint32_t size
     cdef Status status
@@ -381,7 +381,7 @@ cdef Status answer_read_v3(IoLoop* loop, Conn* conn, const ReadRequest* request,
 
 
 cdef Status reply_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
-    """One header, then the slices."""
+    """Write the header, then the slices."""
     cdef uint8_t* out
     cdef uint32_t i, payload
     cdef bint found = answer.status == OK and answer.count

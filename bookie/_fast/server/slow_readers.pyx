@@ -1,4 +1,4 @@
-"""Copying what caches need back, and closing connections with the most unsent output."""
+"""Copies slices that caches need back, and closes connections with the most unsent output."""
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bookie._fast.base.sync cimport bk_load
@@ -12,7 +12,7 @@ cdef enum:
 
 
 cdef inline uint64_t weight(const Conn* conn) noexcept nogil:
-    """Return the bytes of the budget that it would hold if all of its output were copied."""
+    """Return the bytes of the budget that the connection would take if all of its output were copied."""
     return conn.out_room + conn.sealed + conn.sliced
 
 
@@ -21,7 +21,7 @@ cdef inline bint is_large(const Conn* conn) noexcept nogil:
 
 
 cdef inline bint may_wait(const Conn* conn) noexcept nogil:
-    """Return whether its unsent output may wait: little always, much while half of the budget is not used up."""
+    """Return whether its unsent output may wait: a little always, much while half of the budget is free."""
     return not is_large(conn) or bk_load(&conn.usage.output_bytes) <= conn.limits.output_bytes_max // 2
 
 
@@ -37,7 +37,7 @@ cdef bint shrink_all(IoLoop* loop) noexcept nogil:
 
 
 cdef inline bint may_go(const IoLoop* loop, const Conn* conn) noexcept nogil:
-    """Return whether closing it helps: its kernel takes nothing, and it holds much or was not looked at this time."""
+    """Return whether closing it helps: its kernel accepts nothing, and it holds much or was not checked this time."""
     return conn.stuck_ns and (is_large(conn) or (conn.slices and conn.settled != loop.unpin_seen))
 
 
@@ -76,7 +76,7 @@ cdef void settle(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef inline bint is_short(const IoLoop* loop) noexcept nogil:
-    """Whether more is taken than those who hold much may take: soon there is no room for little answers either."""
+    """Return whether so much of the budget is taken that soon there is no room for small responses either."""
     cdef int64_t most = loop.limits.output_bytes_max
     return bk_load(&loop.usage.output_bytes) > most - most // 16 * 3
 
@@ -92,7 +92,7 @@ cdef Conn* stuck_longest(IoLoop* loop) noexcept nogil:
 
 
 cdef void relieve(IoLoop* loop) noexcept nogil:
-    """Those who hold little are closed, too, when they are very many: on this loop now, on the others by themselves."""
+    """Close connections with little output too, if there are very many: here now, and on other loops by waking them."""
     cdef Conn* stuck
     cdef int i
     while is_short(loop):
@@ -121,7 +121,7 @@ cdef void settle_all(IoLoop* loop) noexcept nogil:
     while conn != NULL:
         if conn.settled != wanted and conn.slices and not conn_settle(conn, True):
             make_room(loop, conn)
-            conn = loop.conns                # where it stood may be gone
+            conn = loop.conns                # the connection before may be closed
             continue
         conn.settled = wanted
         conn = conn.next

@@ -1,11 +1,11 @@
-"""Lines of connections, and what a turn costs."""
+"""Lines of connections, and the cost of a turn."""
 from bookie._fast.server.interest cimport is_served
 from bookie._fast.server.membership cimport release
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, Queue
 
 
 cdef inline void charge(Conn* conn) noexcept nogil:
-    """Answers that came since, whoever brought them."""
+    """Charge the responses written since the last call, whatever wrote them."""
     conn.turn.credit -= conn.turn.written - conn.turn.charged
     conn.turn.charged = conn.turn.written
 

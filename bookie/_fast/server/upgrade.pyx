@@ -19,7 +19,7 @@ from bookie._fast.server.rejections cimport (
 )
 
 cdef enum:
-    REFS_IDLE = 2                # open, and held by the loop while it serves this request
+    REFS_IDLE = 2                # the open connection's, and the loop's while it serves this request
 
 
 cdef Status start_tls(IoLoop* loop, Conn* conn) noexcept nogil:
@@ -45,15 +45,15 @@ cdef bint move_on(IoLoop* loop, Conn* conn) noexcept nogil:
     conn.refs -= 1
     pthread_mutex_lock(&target.handed_lock)
     conn.next = target.moved
-    bk_store_pointer(<void**> &target.moved, conn)       # the loop looks without the lock
-    # under the lock: once it may be taken, it may also be gone
+    bk_store_pointer(<void**> &target.moved, conn)       # the loop reads this without the lock
+    # Under the lock: once the connection may be taken over, it may also be freed.
     waker_wake(&target.waker)
     pthread_mutex_unlock(&target.handed_lock)
     return True
 
 
 cdef Reason begin_handshake(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Where it cannot, `tls` stays NULL, and this is why."""
+    """Begin the handshake. If that fails, `tls` stays NULL, and the result is the reason."""
     if bk_add(&conn.address.handshakes, 1) > loop.tls.per_address_max:
         bk_add(&conn.address.handshakes, -1)
         bk_add(&loop.tls.failed, 1)
@@ -121,7 +121,7 @@ cdef Status shake_hands(IoLoop* loop, Conn* conn) noexcept nogil:
         handshake_over(loop, conn)
     if status != OK:
         return status
-    # nothing is held yet: the input buffer is free
+    # Nothing is held yet, so the loop's input buffer is free.
     size = tls_certificate(conn.tls, loop.input, INPUT_BYTES)
     mark_dirty(loop, conn)
     return gate_upgraded(loop, conn, loop.input if size else NULL, size)
