@@ -140,18 +140,18 @@ class Door:
         return {f"{self._name}_connections": len(self._visitors), **turned_away}
 
     def busy(self, visitor: Visitor) -> None:
-        """See Visitor."""
+        """Mark a connection as busy; called through `Visitor.busy`."""
         if self._idle.pop(visitor, self) is None:
             del self._addresses[visitor.address].idle[visitor]
 
     def idle(self, visitor: Visitor) -> None:
-        """See Visitor."""
+        """Mark a connection as idle; called through `Visitor.idle`."""
         if visitor in self._visitors and visitor not in self._idle:
             visitor.since = self._now()
             self._idle[visitor] = self._addresses[visitor.address].idle[visitor] = None
 
     def forget(self, visitor: Visitor) -> None:
-        """See Visitor."""
+        """Stop counting a closed connection. Idempotent; called through `Visitor.leave`."""
         if visitor not in self._visitors:
             return
         self.busy(visitor)
@@ -162,7 +162,7 @@ class Door:
             del self._addresses[visitor.address]
 
     def turn_away(self, visitor: Visitor, reason: str) -> None:
-        """See Visitor."""
+        """Close a connection and count it under `reason`; called through `Visitor.turn_away`."""
         if visitor in self._visitors:
             self._reject(visitor.address, reason)
             self._end(visitor)
@@ -245,7 +245,7 @@ class Door:
             visitor.close()
 
     def _look(self) -> None:
-        """Once a second: close connections that have been silent for too long, and log what was refused."""
+        """Close connections that have been silent for too long, and log what was refused; runs once a second."""
         loop = self._running()
         long_ago = loop.time() - self._limits.first_byte_s
         late = []

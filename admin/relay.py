@@ -81,7 +81,7 @@ class _Pair:
             way.start()
 
     def ended(self, source: socket.socket) -> None:
-        """One side has finished sending, and everything was passed on."""
+        """Handle the end of one direction, all of whose bytes were passed on."""
         if source is self._inside:
             self._visitor.idle()
             asyncio.get_running_loop().call_later(LINGER_S, self.close)

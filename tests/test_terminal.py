@@ -1,4 +1,4 @@
-"""What commands print, for people and for programs; and how they end."""
+"""The output of commands, for people and for programs, and their exit codes."""
 
 import io
 import json
@@ -18,7 +18,7 @@ ROW = {"name": "lag", "value": math.nan, "most": math.inf, "bytes": Bytes(2500),
 
 
 def test_programs_get_json_that_all_of_them_read(capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON has no nan and no infinity: they are null. Sizes and times stay numbers."""
+    """nan and infinity, which JSON does not have, become null. Sizes and times remain numbers."""
 
     def refuse(constant: str) -> None:
         raise ValueError(constant)
@@ -32,7 +32,7 @@ def test_programs_get_json_that_all_of_them_read(capsys: pytest.CaptureFixture[s
 
 
 def test_people_get_units_and_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """A time has no unit in its name; 0 is never; many facts of one kind stand below each other."""
+    """The label of a time has no unit; 0 is never; a mapping with many items is printed with one item per line."""
     show("table", "rows", [ROW], last_ms=Moment(0), counters={f"c{k}": k for k in range(9)})
     head, row, last, title, *counters = capsys.readouterr().out.splitlines()
     assert head.split() == ["name", "value", "most", "bytes", "at"]
@@ -43,7 +43,7 @@ def test_people_get_units_and_times(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_looks_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """A line of JSON each, a document of YAML each: what reads them need not guess where one ends."""
+    """Each result is one line of JSON or one document of YAML, so that readers know where it ends."""
     for _ in range(2):
         show_again("json", "rows", [{"a": 1}], b=2)
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"rows": [{"a": 1}], "b": 2}] * 2
@@ -57,7 +57,7 @@ def test_looks_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
 def test_rows_without_number_look_like_others(
     capsys: pytest.CaptureFixture[str], count: int, facts: dict[str, object]
 ) -> None:
-    """The same values for programs; for people a column becomes wider where it must, below one head."""
+    """Programs get the same values; for people, a column becomes wider if necessary, below one header."""
     rows = [{"entry": k, "data": "x" * (k // 1000), "at_ms": Moment(0), "gone": None} for k in range(count)]
     for output, load in (("json", json.loads), ("yaml", yaml.safe_load)):
         show(output, "rows", rows, **facts)
@@ -75,7 +75,7 @@ def test_rows_without_number_look_like_others(
 
 
 def test_rows_are_shown_as_they_are_found(capsys: pytest.CaptureFixture[str]) -> None:
-    """A page at a time is held. What stands in the way of the first row leaves nothing printed."""
+    """One page at a time is held. An error before the first row leaves no output."""
     held = []
 
     def rows() -> Iterator[dict[str, int]]:
@@ -97,20 +97,20 @@ def test_rows_are_shown_as_they_are_found(capsys: pytest.CaptureFixture[str]) ->
 def test_an_interrupted_command_is_no_refused_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in the middle of the work: something may have been done. A question that is not answered: nothing was."""
+    """After Ctrl-C during the work, something may have been done; after an unanswered question, nothing was."""
 
     @click.group()
     def group() -> None:
-        """Two commands."""
+        """A group of two commands."""
 
     @group.command()
     def works() -> None:
-        """It is interrupted."""
+        """A command that is interrupted."""
         raise KeyboardInterrupt
 
     @group.command()
     def asks() -> None:
-        """Nobody is there to be asked."""
+        """A command whose question nobody can answer."""
         click.confirm("sure?", abort=True)
 
     assert lazy.run(group, "it", ["works"]) == lazy.EXIT_INTERRUPTED

@@ -82,7 +82,7 @@ class Connection(H11Protocol):
         self._sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin: the connection is open, and its TLS handshake is done."""
+        """Start serving a connection that is open and whose TLS handshake is done."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=1, low=0)  # so that we are notified of all unsent output
         self._visitor.close = transport.abort
@@ -90,7 +90,7 @@ class Connection(H11Protocol):
         self._receive()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End: the connection is closed."""
+        """Release everything after the connection was closed."""
         self._received()
         self._sent()
         self._visitor.leave()

@@ -1,6 +1,7 @@
-"""The console in a real browser (Debian's Chromium), on three live bookies: each view, each action, keys, dark, narrow.
+"""The console in a real browser (Debian's Chromium), on three live bookies: each view, each action, keyboard
+shortcuts, dark theme, narrow windows.
 
-Pictures go to the directory that BOOKIE_PICTURES names, else to the test's own.
+Pictures are written to the directory that BOOKIE_PICTURES names, else to the test's own.
 """
 
 import os
@@ -39,18 +40,18 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Where pictures go."""
+    """The directory for pictures."""
     path = Path(os.environ.get("BOOKIE_PICTURES") or tmp_path / "pictures")
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 LETTERS = "Math.min(...[...document.querySelectorAll('.tick')].map((one) => one.getBoundingClientRect().height))"
-"""The height of the smallest letters in charts, in pixels; infinite where there are none."""
+"""The height of the smallest letters in charts, in pixels; infinite if there are no charts."""
 
 
 def opened(browser: Browser, cluster: Cluster, **options: object) -> Page:
-    """The console in a window of its own. Whatever the page complains of fails the test."""
+    """Open the console in a window of its own. Any complaint of the page fails the test."""
     page = browser.new_context(**{"viewport": {"width": 1360, "height": 900}, **options}).new_page()  # type: ignore[arg-type]
     page.set_default_timeout(WAIT_MS)
     complaints: list[str] = []
@@ -62,13 +63,13 @@ def opened(browser: Browser, cluster: Cluster, **options: object) -> Page:
 
 
 def closed(page: Page) -> None:
-    """Nothing was wrong on it."""
+    """Check that there were no complaints, and close the window."""
     assert page.complaints == []  # type: ignore[attr-defined]
     page.context.close()
 
 
 def act(page: Page, button: str, verb: str, said: str, *, typed: str = "") -> None:
-    """Press, confirm, and read what became of it."""
+    """Click a button, confirm, and wait for the message about the outcome."""
     page.get_by_role("button", name=button, exact=True).click()
     dialog = page.get_by_role("dialog")
     go = dialog.get_by_role("button", name=verb, exact=True)
@@ -82,7 +83,7 @@ def act(page: Page, button: str, verb: str, said: str, *, typed: str = "") -> No
 
 @pytest.fixture
 def three(bookies: Callable[..., list[BookieProcess]]) -> Cluster:
-    """Bookies with auto-recovery and something to look at."""
+    """Bookies with auto-recovery and some ledgers."""
     cluster = Cluster(bookies(3, httpServerEnabled="true", httpServerPort="0", autoRecoveryDaemonEnabled="true"))
     with BookKeeper(cluster.uri) as bk:
         for number in range(8):
@@ -98,7 +99,7 @@ def three(bookies: Callable[..., list[BookieProcess]]) -> Cluster:
 
 
 def test_every_view_and_action(browser: Browser, three: Cluster, pictures: Path) -> None:
-    """An operator's way through the console, with pictures in light, dark and on a telephone."""
+    """An operator's way through the console, with pictures in light, dark and phone size."""
     page = opened(browser, three, color_scheme="light")
     expect(page.get_by_role("table", name="Bookies").or_(page.locator("table")).first).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(3)
@@ -204,8 +205,8 @@ def _keys(page: Page) -> None:
 def test_tokens_roles_and_a_bookie_that_goes(
     browser: Browser, bookies: Callable[..., list[BookieProcess]], tmp_path: Path, pictures: Path
 ) -> None:
-    """The console asks for a token, shows a reader no actions, and says so when the bookie is gone; and that without an
-    auditor nobody knows whether replicas are lost.
+    """The console asks for a token, shows a reader no actions, and says so when the bookie is gone; and that without
+    an auditor it is unknown whether replicas are lost.
     """
     tokens = tmp_path / "tokens"
     tokens.write_text("read:viewer:reading-0123456789\n")

@@ -7,7 +7,9 @@ from typing import Any
 
 
 def run_load(bkload: Path, mode: str, code: int = 0, **options: object) -> dict[str, Any]:
-    """Options by keyword, `True` for a flag; `code`: the exit code to expect. Without output: its complaint."""
+    """Run bkload with options as keywords, `True` for a flag; `code` is the expected exit code. Return its output, or
+    its error message if there is none.
+    """
     words = [str(bkload), mode]
     for name, value in options.items():
         words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])

@@ -1,4 +1,4 @@
-"""The comparison itself: verdicts from medians of pairs, and the whole run on our bookie, with little data."""
+"""The comparison itself: verdicts from medians of pairs, and a complete run on our bookie with little data."""
 
 import json
 from pathlib import Path
@@ -17,12 +17,12 @@ SMALL = Target(figure="bytes_per_entry", against=None, at_most=8)
 
 
 def result(rate: float, p99: float = 1.0) -> dict[str, Any]:
-    """A result as bkload prints it, cut to what the targets look at."""
+    """Return a result as bkload prints it, reduced to what the targets use."""
     return {"entries_s": rate, "latency_us": {"p99": p99}}
 
 
 def test_a_verdict_is_the_median_of_the_pairs_ratios() -> None:
-    """Each pair is divided within itself: a machine that was slow for one pair slows both sides of it."""
+    """The ratio is taken within each pair, because a machine that is slow during a pair slows both sides."""
     row = Row(name="row", kind="add", targets=(FASTER, CALMER))
     ours = [result(400, 10), result(50, 30), result(900, 10)]
     java = [result(100, 90), result(10, 200), result(300, 100)]
@@ -31,14 +31,14 @@ def test_a_verdict_is_the_median_of_the_pairs_ratios() -> None:
 
 
 def test_what_was_not_measured_has_no_verdict() -> None:
-    """No figure, or nobody to compare with: neither reached nor missed."""
+    """Without a figure, or without one to compare with, a target is neither met nor missed."""
     samples = Samples(Row(name="row", kind="add", targets=(FASTER, CALMER)), {"ours": [result(400)]})
     assert [verdict["met"] for verdict in samples.line({}, {})["verdicts"]] == [None, None]
     assert figure({"latency_us": {}}, "latency_us.p99") is None
 
 
 def test_a_target_without_a_rival_limits_the_figure_itself() -> None:
-    """Bytes an entry are compared with a number."""
+    """Bytes per entry are compared with a number."""
     samples = Samples(Row(name="row", kind="process"), {"ours": [{"bytes_per_entry": size} for size in (7, 9, 8.5)]})
     assert samples.value(SMALL) == 8.5
     assert not SMALL.met(8.5)
@@ -46,7 +46,7 @@ def test_a_target_without_a_rival_limits_the_figure_itself() -> None:
 
 
 def test_a_row_may_be_compared_with_another() -> None:
-    """V3 against our own V2, pair by pair; a run of V3 rows measures the V2 rows too."""
+    """V3 is compared with our own V2, pair by pair; a run of V3 rows measures the V2 rows too."""
     target = Target(figure="entries_s", against="ours", row="slow", at_least=0.9)
     rows: dict[str, Samples] = {}
     rows["slow"] = Samples(Row(name="slow", kind="add"), {"ours": [result(100), result(200)]}, rows)
@@ -57,7 +57,7 @@ def test_a_row_may_be_compared_with_another() -> None:
 
 
 def test_rows_are_distinct_and_have_targets() -> None:
-    """Results are kept by name."""
+    """Results are stored by name."""
     assert len({row.name for row in ROWS}) == len(ROWS)
     assert all(row.targets for row in ROWS)
     assert all((target.at_least is None) != (target.at_most is None) for row in ROWS for target in row.targets)
@@ -65,7 +65,7 @@ def test_rows_are_distinct_and_have_targets() -> None:
 
 @pytest.mark.slow
 def test_a_run_on_our_bookie(tmp_path: Path) -> None:
-    """Fill, stop, start, read from cache and from disk, and the bounds: each row is kept with its verdicts."""
+    """Fill, stop, start, read from cache and from disk, and the bounds: each row is stored with its verdicts."""
     results = tmp_path / "results.jsonl"
     words = ["--pairs", "1", "--seconds", "0.4", "--warmup", "0.1", "--cold-entries", "20000"]
     rows = "^batch of 100 from cache, 4 outstanding$|polling|^batch of 100 from disk, 1|^add 1024 B, 1 out|^loc"

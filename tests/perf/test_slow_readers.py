@@ -1,4 +1,4 @@
-"""A thousand peers that do not read: memory keeps to the budget that was printed, adds and checkpoints go on."""
+"""A thousand peers that do not read: memory stays within the logged budget, and adds and checkpoints continue."""
 
 import resource
 from collections.abc import Callable, Iterator
@@ -11,12 +11,12 @@ from tests.fixtures.bookies import BookieProcess
 
 READERS = 1000
 WAITED_S = 1.0
-"""What docs/architecture.md promises of a single flush; here of all together."""
+"""The limit of docs/architecture.md for a single flush; here it applies to all together."""
 
 
 @pytest.fixture
 def many_descriptors() -> Iterator[int]:
-    """Allow this process as many as it may have; how many."""
+    """Raise this process's limit of descriptors as far as possible; return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield hard
@@ -27,9 +27,10 @@ def many_descriptors() -> Iterator[int]:
 def test_a_thousand_readers_that_do_not_read(
     bookies: Callable[..., list[BookieProcess]], many_descriptors: int
 ) -> None:
-    """B17, B18: in V2 and V3, large and small answers, some end in the middle. Three times the write cache is added
-    beside them, so flushes end; none waits longer than was promised; the resident memory never exceeds the budget;
-    who reads gets the right bytes or is told to come later; the journal is trimmed, so marks move; the stop is orderly.
+    """B17, B18: in V2 and V3, with large and small responses, while some peers disconnect. Three times the write cache
+    is added meanwhile, so flushes complete, and none waits longer than documented. Resident memory never exceeds the
+    budget. A reader gets the right bytes or is told to retry. The journal is trimmed, so last marks advance. The
+    bookie stops properly.
     """
     assert many_descriptors > 2 * READERS
     (bookie,) = bookies(1, journalMaxSizeMB="16", journalMaxBackups="0", dbStorage_maxLedgers="2000")

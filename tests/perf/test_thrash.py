@@ -13,7 +13,7 @@ ROWS = [
 
 
 def test_the_table() -> None:
-    """A line a size, ascending; the last row of a size counts; what was not measured stays empty."""
+    """One line per size, ascending; the last row of a size counts; what was not measured stays empty."""
     assert table(ROWS).splitlines() == [
         "| read cache, MiB | Apache BookKeeper | bookie |",
         "|---|---|---|",
@@ -24,7 +24,7 @@ def test_the_table() -> None:
 
 
 def test_the_plot() -> None:
-    """XML with a curve a subject and a point a size, all inside its frame."""
+    """XML with a curve per subject and a point per size, all inside its frame."""
     drawn = plot(ROWS)
     assert drawn.startswith("<svg ")
     assert drawn.count("<polyline ") == 2

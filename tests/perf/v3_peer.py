@@ -1,4 +1,4 @@
-"""A V3 server for the load generator's tests: the protobuf library and one ledger made up on the spot."""
+"""A V3 server for the load generator's tests, with the protobuf library and one generated ledger."""
 
 import socketserver
 import threading
@@ -12,7 +12,9 @@ DIGEST = Digest.of(DigestType.CRC32C)
 
 
 def answer(request: pb.Request, ledger: int, entries: int, size: int) -> pb.Response:
-    """To an add: yes. To reads: entries 0 to `entries` - 1 of one ledger, with a LAC behind them."""
+    """Respond to an add with success, and to reads with entries 0 to `entries` - 1 of one ledger, and a LAC after
+    them.
+    """
     out = pb.Response(header=request.header, status=pb.EOK)
 
     def entry(k: int) -> bytes:
@@ -43,7 +45,7 @@ def answer(request: pb.Request, ledger: int, entries: int, size: int) -> pb.Resp
 
 @contextmanager
 def v3_peer(ledger: int, entries: int, size: int) -> Iterator[int]:
-    """Serves until the block ends; yields the port. A request that it cannot read costs the connection."""
+    """Serve until the block ends; yield the port. A request that cannot be parsed closes the connection."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
