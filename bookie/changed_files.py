@@ -18,9 +18,7 @@ class ChangedFiles:
         self._seen = list(_stamps(self._paths))
 
     def changed(self) -> bool:
-        """Return whether a file was written, replaced, removed or created since the last call, or since the
-        construction.
-        """
+        """Return whether a file was written, replaced, removed or created since the last call or the construction."""
         stamps = list(_stamps(self._paths))
         changed, self._seen = stamps != self._seen, stamps
         return changed

@@ -31,9 +31,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a result file like `replace_file`, but create the directory if needed, and let the umask decide who may
-    read it.
-    """
+    """Write a file like `replace_file`, but create its directory, and let the umask decide who may read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, content, mode=READABLE_FILE)
 

@@ -29,9 +29,7 @@ class SecretRefused(Exception):
 
 
 def read_secret(path: str | Path, *, strict: bool = True) -> bytes:
-    """Return the contents of the file, at most FILE_BYTES_MAX. Raises SecretRefused. Unless `strict`, access by
-    others is only logged.
-    """
+    """Return the contents, at most FILE_BYTES_MAX. Raises SecretRefused; if not `strict`, only logs other access."""
     try:
         with Path(path).open("rb") as file:
             found = os.fstat(file.fileno())  # the state of this very file, even if it is replaced meanwhile

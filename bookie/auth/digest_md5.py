@@ -112,9 +112,7 @@ def parse_response(message: bytes) -> Response:
 
 
 def response_value(response: Response, password: str, *, method: bytes) -> bytes:
-    """Return the 32 hexadecimal digits that prove the password; `method` is AUTHENTICATE for a client, empty for a
-    server.
-    """
+    """Return the 32 hexadecimal digits that prove the password; `method` is AUTHENTICATE for a client, else empty."""
     secret = _md5(b":".join([_plain(response.username, utf8=response.utf8), _plain(response.realm, utf8=response.utf8),
                              _encode(password)]))  # fmt: skip
     parts = [secret, response.nonce, response.cnonce]

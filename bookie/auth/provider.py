@@ -91,9 +91,7 @@ class RereadProvider(ServerProvider, Protocol):
     """A bookie's provider whose files may change. One thread calls `refresh`, any thread `knows`."""
 
     def refresh(self) -> bool:
-        """Read files that have changed, and return whether their contents differ. Files that cannot be used are
-        logged.
-        """
+        """Read changed files, and return whether their contents differ. Files that cannot be used are logged."""
 
     def knows(self, outcome: Outcome) -> bool:
         """Return whether a client that was authenticated with this outcome would get the same rights now."""

@@ -27,9 +27,7 @@ class Reread(Generic[T]):
         self.now = read()
 
     def refresh(self) -> bool:
-        """Read the file if it has changed, and return whether `now` was replaced. A file that cannot be used is
-        logged and ignored.
-        """
+        """Read a changed file, and return whether `now` was replaced. A file that cannot be used is only logged."""
         if not self._file.changed():
             return False
         try:

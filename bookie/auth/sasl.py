@@ -32,9 +32,7 @@ USER_PREFIX = "user_"
 
 
 def server(settings: AuthSettings) -> "SaslServer":
-    """Return the bookie's provider, with the users of the JAAS file, which is read again when it changes. Raises
-    ConfigurationError.
-    """
+    """Return the bookie's provider, which reads the JAAS file again when it changes. Raises ConfigurationError."""
     if not settings.jaas_file:
         raise ConfigurationError("saslJaasConfigFile=: SASL needs users; set it to the JAAS file that contains them")
     source = Reread(settings.jaas_file, lambda: _users(settings))
@@ -57,9 +55,7 @@ def _users(settings: AuthSettings) -> dict[str, str]:
 
 
 def client(settings: ClientAuthSettings) -> "SaslClient":
-    """Return the client's provider, with user and password from its section of the JAAS file. Raises
-    ConfigurationError.
-    """
+    """Return the client's provider, with user and password from the JAAS file. Raises ConfigurationError."""
     if not settings.jaas_file:
         raise ConfigurationError("jaas_file is empty: SASL needs a user; set it to the JAAS file that contains it")
     options = read_section(settings.jaas_file, settings.jaas_section, strict=False)
@@ -96,9 +92,7 @@ class SaslServer:
         return SaslServerSession(self)
 
     def prove(self, response: Response) -> Outcome:
-        """Verify a response and return the user with our own proof. AuthenticationFailed has the same text for wrong
-        names and passwords.
-        """
+        """Verify a response, and return the user with our own proof. Wrong names and passwords raise the same error."""
         user, users = response.user(), self._users
         password = users.get(user, self._nobody)
         proven = digest_md5.matches(response, password)

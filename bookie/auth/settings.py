@@ -7,9 +7,7 @@ __all__ = ["AuthSettings", "ClientAuthSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthSettings:
-    """The bookie's settings, frozen; `bookie.server.configuration.loader` fills them. Secrets stay in the files named
-    here.
-    """
+    """The bookie's settings, frozen, filled by its configuration loader. Secrets stay in the files named here."""
 
     provider: str = ""
     """A name of `registry`; empty for no authentication."""
@@ -30,9 +28,7 @@ class ClientAuthSettings:
     """A client's settings, for `registry.open_client`."""
 
     provider: str = ""
-    """A name of `registry`, or a value of Apache BookKeeper's `clientAuthProviderFactoryClass`; empty for an
-    anonymous client.
-    """
+    """A name of `registry`, or Apache BookKeeper's `clientAuthProviderFactoryClass`; empty for an anonymous client."""
     provider_file: str = ""
     """A file for installed providers."""
     token_file: str = ""

@@ -85,9 +85,7 @@ class TokenServer:
         return True
 
     def knows(self, outcome: Outcome) -> bool:
-        """Compare by the digest of the token: a token whose line has moved is the same token, whatever its name is
-        now.
-        """
+        """Compare by the digest: a token whose line has moved is the same token, whatever its name is now."""
         same = (known.outcome.rights for known in self._known if known.digest == outcome.credential)
         return next(same, None) == outcome.rights
 

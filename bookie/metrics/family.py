@@ -47,9 +47,7 @@ def gauge(name: str, text: str, value: float, labels: Labels = ()) -> Family:
 
 
 def histogram(name: str, text: str, counts: Mapping[float, int], total: float, labels: Labels = ()) -> Family:
-    """Return a histogram. `counts` has the observations of each bucket, not cumulated, by upper bound; the last bound
-    is infinity.
-    """
+    """Return a histogram of `counts`, not cumulated, by the upper bounds of buckets; the last one is infinity."""
     samples, seen = [], 0
     for edge, count in counts.items():
         seen += count

@@ -78,9 +78,7 @@ def mark_distrusted(
 
 
 def distrust_unflushed(bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
-    """Put the ledgers into limbo that may lack entries after a crash without a journal, and return how many there
-    are.
-    """
+    """Put ledgers that may lack entries after a crash without a journal into limbo; return how many there are."""
     return len(mark_distrusted(bookie_id, ledgers_of(ledgers, bookie_id), indexes).limbo)
 
 

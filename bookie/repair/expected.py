@@ -88,9 +88,7 @@ def parts_holding(
 def _striping(
     metadata: LedgerMetadata, segment: Segment, bookie_id: str
 ) -> tuple[NDArray[np.bool_], tuple[tuple[str, ...], ...]]:
-    """Return, by an entry's id modulo the ensemble size, whether it belongs to the bookie, and which other bookies
-    hold it.
-    """
+    """Return, by entry id modulo the ensemble size, whether it belongs to the bookie, and which others hold it."""
     sets = [_write_set(segment, rest, metadata.write_quorum) for rest in range(len(segment.bookies))]
     mine = np.array([bookie_id in members for members in sets])
     return mine, tuple(tuple(other for other in members if other != bookie_id) for members in sets)

@@ -63,9 +63,7 @@ class _Durable:
 
 
 class OwnStore:
-    """The bookie's own store as a destination of copies: without a port or authentication, and in spite of a
-    quarantine.
-    """
+    """The bookie's own store as a destination of copies, without a port or authentication, even in quarantine."""
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
@@ -112,9 +110,7 @@ class Mending:
         return done
 
     def complete(self) -> Mended | None:
-        """Copy all entries that the metadata expects here and that are missing or damaged. Return None if the end of
-        the ledger is unknown.
-        """
+        """Copy expected entries that are missing or damaged here. Return None if the end of the ledger is unknown."""
         metadata = self._metadata
         if metadata.state is not LedgerState.CLOSED and in_last_ensemble(metadata, self._bookie_id):
             return None
@@ -137,9 +133,7 @@ class Mending:
             return []  # copying an entry that exists does no harm
 
     def _own_copy(self, entry: int, place: Place | None) -> bytes | None:
-        """Return a copy with a correct digest from the caches, from a log by the index, or from the place where it
-        was found.
-        """
+        """Return a copy with a correct digest from the caches, a log by the index, or the place where it was found."""
         if self._digest.type is DigestType.DUMMY:
             return None  # without a digest, nothing tells whether a copy is intact
         for found in self._copies(entry, place):

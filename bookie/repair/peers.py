@@ -1,6 +1,4 @@
-"""Channels to the other bookies, opened when first needed. A bookie that cannot be reached is not tried again in the
-same run.
-"""
+"""Channels to the other bookies, opened when first needed. Unreachable ones are not tried again in the same run."""
 
 import logging
 from collections.abc import Callable

@@ -25,9 +25,7 @@ from bookie.storage.scrub.findings import Finding, Kind
 __all__ = ["open_service", "Repairs"]
 
 WAITING_MAX = 100_000
-"""The most entries that wait for repair. At the limit the scrub waits, and entries from failed reads are left to the
-scrub.
-"""
+"""The most entries that wait for repair. At the limit the scrub waits, and failed reads are left to the scrub."""
 AGAIN_S = 60.0
 """The pause before an entry that could not be repaired is tried again; it doubles each time, up to AGAIN_MOST_S."""
 AGAIN_MOST_S = 3600.0

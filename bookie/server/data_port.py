@@ -77,9 +77,7 @@ class DataPort:
         self._auth_files = Repeating("auth-files", settings.auth_refresh_s, self.refresh)
 
     def start(self) -> tuple[str, int]:
-        """Bind, listen and serve, and return the bound (host, port). Raises StartRefused if the address cannot be
-        bound.
-        """
+        """Bind, listen and serve, and return the bound (host, port). Raises StartRefused if binding fails."""
         settings = self.settings
         stores, pool = self.storage.stores, self.storage.pool
         if stores is None or pool is None:

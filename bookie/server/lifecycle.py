@@ -124,9 +124,7 @@ class Bookie:
         self._sane = -1
 
     def start(self, go_on: Callable[[], None]) -> Addresses:
-        """Start the bookie. `go_on` is called between steps and during replay; an exception of it ends the start,
-        like any error.
-        """
+        """Start the bookie. `go_on` is called between steps and during replay; an exception of it ends the start."""
         with ExitStack() as undo:
             addresses = self._start(undo, go_on)
             self._undo = undo.pop_all()
@@ -257,9 +255,7 @@ class Bookie:
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check(self) -> None:
-        """Check everything that a start checks before it changes anything, including files of the planes. Raises
-        ConfigurationError.
-        """
+        """Check what a start checks before it changes anything, and files of the planes. Raises ConfigurationError."""
         self._check_memory()
         for _, factory in discover():
             if plane := factory(self):

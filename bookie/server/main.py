@@ -167,9 +167,7 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
 
 
 def _allow_descriptors() -> None:
-    """Raise the limit of descriptors to the system's, and reserve some for journals, entry logs and marks, which no
-    connection gets.
-    """
+    """Raise the limit of descriptors to the system's, and reserve some for the storage, which no connection gets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard not in (soft, resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

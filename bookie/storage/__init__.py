@@ -1,3 +1,1 @@
-"""The ledger storage: directories, recovery, checkpoints and cookies of one bookie, as policy over the compiled
-modules.
-"""
+"""The ledger storage of one bookie: directories, recovery, checkpoints, cookies; policy over compiled modules."""

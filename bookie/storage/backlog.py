@@ -26,9 +26,7 @@ class BacklogLimits(NamedTuple):
     """The limits of one journal, in bytes of whole files."""
 
     hurry_bytes: int
-    """From here on a checkpoint begins early, and directories that cannot be flushed are written to the journal
-    again.
-    """
+    """From here on a checkpoint begins early, and directories that cannot be flushed are journaled again."""
     most_bytes: int
     """From here on the journal takes no adds."""
 
@@ -41,9 +39,7 @@ def backlog_bytes_least(storage: StorageSettings, journal: JournalSettings) -> i
 
 
 def backlog_limits(storage: StorageSettings, journal: JournalSettings, directory: Path) -> BacklogLimits:
-    """Return the limits of the journal in this directory, which must exist. Unless configured, they depend on its
-    disk's size.
-    """
+    """Return the limits of the journal in this existing directory, which depend on its disk unless configured."""
     least = backlog_bytes_least(storage, journal)
     most = journal.backlog_bytes_max
     if not most:

@@ -45,9 +45,7 @@ def bad_logs(directory: Path) -> Iterator[BadFile]:
 
 
 def _problem(path: Path) -> str:
-    """Return what is wrong with the header of an entry log, or with the position of its ledgers map; "" if nothing
-    is.
-    """
+    """Return what is wrong with the header of an entry log, or the position of its ledgers map, or ""."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

@@ -38,9 +38,7 @@ class CookieStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cookie:
-    """The properties of a bookie that must not change while it has data. Directories are as configured, without
-    `/current`.
-    """
+    """The properties of a bookie that must not change while it has data. Directories lack `/current`."""
 
     bookie_id: str
     journal_directories: str
@@ -67,9 +65,7 @@ class Cookie:
         return "".join(f"{line}\n" for line in lines).encode()
 
     def difference(self, other: "Cookie") -> tuple[str, str | None, str | None] | None:
-        """Return the first field that differs, as (name in the text, ours, theirs), or None if both describe the same
-        bookie.
-        """
+        """Return the first field that differs, as (name in the text, ours, theirs), or None if there is none."""
         pairs = (
             ("bookieHost", self.bookie_id, other.bookie_id),
             ("journalDir", self.journal_directories, other.journal_directories),

@@ -31,9 +31,7 @@ def is_ours(path: Path) -> bool:
 
 
 def ends_at(path: Path, file_id: int, offset: int) -> bool:
-    """Return whether a group of this journal ends at `offset`; for a Java bookie's file, whether the file is long
-    enough.
-    """
+    """Return whether a group of this journal ends at `offset`, or a Java bookie's file is at least that long."""
     if offset <= HEADER_BYTES or not is_ours(path):
         return path.stat().st_size >= offset
     with path.open("rb") as file:

@@ -47,9 +47,7 @@ class _Stopped(Exception):
 
 
 class IndexRepair:
-    """The index repair of one ledger directory. `run` is the body of its thread; any thread may call `stop`, which is
-    idempotent.
-    """
+    """The index repair of one ledger directory. `run` is its thread's body; any thread may call `stop` repeatedly."""
 
     def __init__(
         self, stores: StorageEngine, handle: DirectoryStore, directory: Path, index: Path, map_bytes: int
@@ -93,9 +91,7 @@ class IndexRepair:
             log.error("the location index is damaged", extra={**facts, "remedy": remedy})
 
     def step(self, wait_s: float = IDLE_S) -> bool:
-        """Repair the damage found so far, or search for entries of ledgers in doubt, or wait for damage. Return
-        whether there was any.
-        """
+        """Repair damage found so far, or search for ledgers in doubt, or wait; return whether there was work."""
         if self.salvage_damaged():
             return True
         if doubtful := [ledger for ledger, lasting in self._repair.doubts() if not lasting]:
@@ -186,9 +182,7 @@ class IndexRepair:
         return hidden
 
     def _damaged(self, taken: LogTaken, closed: bool) -> bool:  # noqa: FBT001
-        """Return whether the search read less than the log holds. A torn end that a crash left in an open log is not
-        damage.
-        """
+        """Return whether the search read less than the log holds; the torn end of an open log does not count."""
         path = Path(taken.path)
         if not path.exists():
             return False  # collected meanwhile, so its live entries are indexed elsewhere

@@ -138,9 +138,7 @@ def replay_journal(
 
 
 def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full: set[int]) -> None:
-    """Record, for each store, where the first entry that found no room lies. A position that is already recorded
-    stays.
-    """
+    """Record, for each store, where its first entry that found no room lies; recorded positions stay."""
     for at, position in enumerate(first):
         if position >= 0:
             held[at] = held[at] or Mark(file_id, position)
@@ -148,25 +146,19 @@ def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full:
 
 
 def begins_in(marks: Sequence[Mark | None], file_id: int) -> list[int]:
-    """Return the offset at which the replay of each store begins in a journal file. A mark of None means nothing to
-    replay.
-    """
+    """Return the offset at which the replay of each store begins in a file; a mark of None has nothing to replay."""
     return [NOT_HERE if mark is None else _begin(mark, file_id) for mark in marks]
 
 
 def _begin(mark: Mark, file_id: int) -> int:
-    """Return the offset at which the replay of a ledger directory begins in a file, or NOT_HERE if it begins in a
-    later one.
-    """
+    """Return where the replay of a ledger directory begins in a file, or NOT_HERE if it begins in a later one."""
     if mark.file_id > file_id:
         return NOT_HERE
     return max(mark.offset, 0) if mark.file_id == file_id else 0
 
 
 def _refuse_gaps(directory: Path, files: Sequence[int], *, skip_damaged: bool) -> None:
-    """Raise StartRefused if a file is missing. Our files have consecutive ids; Apache BookKeeper's older files are
-    named after the time.
-    """
+    """Raise StartRefused if a file is missing. Our ids are consecutive; Apache BookKeeper's older ones are times."""
     for before, after in pairwise(files):
         if after == before + 1 or not all(is_ours(directory / f"{one:x}.txn") for one in (before, after)):
             continue

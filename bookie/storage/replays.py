@@ -25,9 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Replay:
-    """The replay of one start. `marks` has, for each journal, the marks of the ledger directories. All paths are
-    `current` directories.
-    """
+    """The replay of one start, on `current` directories. `marks` has those of the ledger directories by journal."""
 
     def __init__(
         self,
@@ -72,9 +70,7 @@ class Replay:
         return report
 
     def go_on(self) -> bool:
-        """Replay the entries that found no room before, as far as there is room now. Return True if nothing is left
-        to replay.
-        """
+        """Replay entries that found no room before, as far as there is room. Return True if none are left."""
         before = self._lagging()
         full: set[int] = set()
         for index, directory in enumerate(self._journal_dirs):

@@ -1,6 +1,4 @@
-"""Settings of the storage modules: frozen values with units in their names, filled by the server's configuration
-loader.
-"""
+"""Settings of the storage modules: frozen values with units in their names, filled by the configuration loader."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +15,7 @@ class JournalSettings:
     """At most 4 GiB, because a group stores its start offset in 32 bits."""
     backups_max: int = 5
     backlog_bytes_max: int = 0
-    """The most that may lie above the lowest mark of a journal before adds are refused; 0 derives it from the disk's
-    size.
-    """
+    """The most that may lie above the lowest mark of a journal before adds are refused; 0 derives it from the disk."""
     prealloc_bytes: int = 64 * MIB
     buffer_bytes: int = 32 * MIB
     """Memory per journal: two group buffers of half this size. Full buffers pause the sockets; no add is dropped."""
@@ -62,9 +58,7 @@ class StorageSettings:
     log_per_ledger: bool = False
     """Each ledger writes to an entry log of its own."""
     ledger_logs_max: int = 500
-    """The most such logs that are open at a time, over all directories; the least recently used is closed for a new
-    one.
-    """
+    """The most such logs open at a time, over all directories; for a new one, the least recently used is closed."""
     log_idle_ms_max: int = 300_000
     """A log that nothing was appended to for this long is closed by the next checkpoint."""
     index_map_bytes: int = 1 << 40

@@ -1,6 +1,4 @@
-"""Errors of the server's start, and the formatting of any error on one line. `bookie.errors` has the class
-hierarchy.
-"""
+"""Errors of the server's start, and any error formatted on one line. `bookie.errors` has the class hierarchy."""
 
 from bookie.errors import ConfigurationError
 

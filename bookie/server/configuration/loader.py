@@ -318,9 +318,7 @@ def _open_doors(settings: Settings) -> Iterator[str]:
 
 
 def _reachable(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yield key and address of each admin port that other machines can reach, and how to encrypt it if it is in
-    clear.
-    """
+    """Yield key and address of each admin port that other machines can reach, and how to encrypt it if needed."""
     server, http, certificate = settings.server, settings.http, settings.access.tls_certificate
     if server.admin_port >= 0 and not is_loopback(server.admin_host):
         yield "adminHost", server.admin_host, "" if certificate else "set adminTlsCertificatePath"

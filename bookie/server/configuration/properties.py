@@ -40,9 +40,7 @@ def parse(text: str) -> list[Property]:
 
 
 def interpolate(value: str, environment: Mapping[str, str]) -> str:
-    """Return `value` with each `${env:NAME}` replaced. Raises PropertiesError for an unset name or any other
-    `${...}`.
-    """
+    """Return `value` with each `${env:NAME}` replaced. Raises PropertiesError for unset names and other `${...}`."""
 
     def resolve(match: re.Match[str]) -> str:
         kind, _, name = match[1].partition(":")

@@ -45,9 +45,7 @@ class Run:
         return f"bootId={self.boot}\njournalWriteData={write}\njournalSyncData={sync}\n"
 
     def lost(self, now: str) -> str:
-        """Return why acknowledged entries may be lost in the boot `now`, in terms of this run's settings; empty if
-        they are not.
-        """
+        """Return why acknowledged entries may be lost in the boot `now`, in terms of this run's settings, or ""."""
         if not self.write_data:
             return "journalWriteData=false"
         if not self.sync_data and not (self.boot and self.boot == now):
@@ -76,9 +74,7 @@ class DirtyMarker:
         return next(filter(None, found), "")
 
     def same_boot(self) -> bool:
-        """Return whether the machine has not been restarted since the last run wrote. This is known only after an
-        unclean end.
-        """
+        """Return whether the machine has not been restarted since the last run; known only after an unclean end."""
         runs = [run for file in self._files if (run := self._read(file)) is not None]
         return bool(runs) and bool(self._now.boot) and all(run.boot == self._now.boot for run in runs)
 
@@ -99,9 +95,7 @@ class DirtyMarker:
             sync_directory(file.parent)
 
     def _read(self, file: Path) -> Run | None:
-        """Read a marker. One of Apache BookKeeper, or of an older version, is empty, and counts as a run with the
-        present settings.
-        """
+        """Read a marker. An empty one, of Apache BookKeeper or an older version, counts as a run like the present."""
         try:
             rows = file.read_text(errors="replace").splitlines()
         except FileNotFoundError:

@@ -51,17 +51,13 @@ class DiskMonitor:
         self.state = DiskState()
 
     def follow(self, tell: Callable[[DiskState], None]) -> None:
-        """Call `tell` with the present state, and after every change of a level or verdict. `tell` may not call
-        back.
-        """
+        """Call `tell` with the present state, and after every change of a level or verdict. It may not call back."""
         with self._lock:
             self._followers.append(tell)
             tell(self.state)
 
     def after_each_check(self, call: Callable[[], None]) -> None:
-        """Call `call` at the end of every check, whatever its result. Use it before `start`; `call` may not call
-        back.
-        """
+        """Call `call` at the end of every check. Use this before `start`; `call` may not call back."""
         self._afterwards.append(call)
 
     def start_full(self) -> None:

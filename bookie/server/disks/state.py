@@ -29,9 +29,7 @@ __all__ = [
 ]
 
 LEDGER, INDEX, JOURNAL = "ledger", "index", "journal"
-"""The kinds of directories. A journal is full when a write fails, whatever its usage, because its files are
-preallocated.
-"""
+"""The kinds of directories. A journal is full when a write fails, because its files are preallocated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,7 @@ class Status:
 
 
 def read(directories: Iterable[Path]) -> Status | None:
-    """Return the newest status in these (`current`) directories; None if no file can be read, which is logged for
-    each.
-    """
+    """Return the newest status in these (`current`) directories, or None. Unreadable files are logged."""
     found = [status for path in directories if (status := _read_one(path / NAME)) is not None]
     return max(found, default=None)
 

@@ -1,6 +1,4 @@
-"""A limit on log lines that peers can cause as often as they like: one per second of each kind, with the number left
-out.
-"""
+"""A limit on log lines that peers can cause: one per second of each kind, with the number of those left out."""
 
 import logging
 import threading

@@ -98,7 +98,7 @@ STORE_ROWS = (
         ("ledger_logs_displaced", "bookie_entrylogger_NUM_OF_WRITE_LEDGERS_REMOVED_CACHE_MAXSIZE",
          "Entry logs of one ledger closed because too many were open."),
         ("ledger_logs_several", "bookie_entrylogger_NUM_LEDGERS_HAVING_MULTIPLE_ENTRYLOGS",
-         "Ledgers that filled one entry log of their own and began another."),
+         "Ledgers that began a second entry log of their own."),
     ),
 )  # fmt: skip
 """With the labels `ledgerDir` and `indexDir`."""

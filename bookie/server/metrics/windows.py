@@ -73,9 +73,7 @@ class Windows:
         ]
 
     def _quantiled(self, labels: Labels, values: Sequence[float]) -> list[Sample]:
-        """Return the quantile samples, which are kept until the next window is over, because they are most of a
-        page.
-        """
+        """Return the quantile samples, which are most of a page, and are kept until the next window is over."""
         named = self._labels.get(labels)
         if named is None:
             outcome, *rest = labels

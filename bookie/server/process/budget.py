@@ -76,9 +76,7 @@ def _cgroup_limits(root: Path) -> Iterator[int]:
 
 
 def _limits_up(mount: Path, group: str, name: str) -> Iterator[int]:
-    """Yield the limits of `group` and all groups above it. Inside a container only the mount's own limit may be
-    visible.
-    """
+    """Yield the limits of `group` and those above it; inside a container only the mount's own may be visible."""
     leaf = mount / group.strip("/")
     for directory in (leaf, *leaf.parents):
         if not directory.is_relative_to(mount):

@@ -19,9 +19,7 @@ def notify(*facts: str) -> None:
 
 
 def watchdog_s() -> float | None:
-    """Return the interval of keep-alive messages, half of what WatchdogSec= allows; None if it is not set for this
-    process.
-    """
+    """Return the interval of keep-alive messages, half of what WatchdogSec= allows; None if it is not set."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     allowed_us = os.environ.get("WATCHDOG_USEC", "")

@@ -24,9 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def shared_out(settings: Settings) -> Settings:
-    """Return settings with limits of connections that this process can have, and the descriptors that the data port
-    must leave.
-    """
+    """Return settings with limits of connections, and of descriptors, that this process can have."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     own = settings.storage.open_logs_max + FILES
     kept = spare_descriptors.kept()

@@ -78,9 +78,7 @@ class Authentication:
         return len(self._open)
 
     def refresh(self) -> bool:
-        """Let the provider read its files again. Return whether connections of users that it no longer knows must be
-        closed.
-        """
+        """Let the provider read its files again; return whether connections of unknown users must be closed."""
         provider = self._provider
         if not isinstance(provider, RereadProvider) or not provider.refresh():
             return False
@@ -259,7 +257,5 @@ def _v2_message(frame: bytes) -> wire.AuthMessage | None:
 
 
 def _v2_header(header: bytes) -> bytes:
-    """Return the header of the response: version and opcode as sent, no flags. A header of version 0 is the opcode
-    alone.
-    """
+    """Return the response header: version and opcode as sent, no flags. That of version 0 is the opcode alone."""
     return header[:2] + b"\0\0" if header[0] else b"\0\0\0" + header[3:]

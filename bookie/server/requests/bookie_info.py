@@ -27,9 +27,7 @@ class Capacity(NamedTuple):
 
 
 def capacity(directories: Sequence[Path]) -> Capacity:
-    """Return the capacity of all directories, with each file system counted once. Raises OSError if one cannot be
-    queried.
-    """
+    """Return the capacity of all directories, each file system counted once. Raises OSError if a query fails."""
     total = free = 0
     seen: set[int] = set()
     for directory in directories:

@@ -1,6 +1,4 @@
-"""GET_LIST_OF_ENTRIES_OF_LEDGER: the entries of a ledger that are stored here. The cost is proportional to the
-number of runs.
-"""
+"""GET_LIST_OF_ENTRIES_OF_LEDGER: which entries of a ledger are stored here, at a cost proportional to its runs."""
 
 import logging
 

@@ -22,9 +22,7 @@ class RefusedLogins:
         self._times: Counter[tuple[str, str]] = Counter()
 
     def about(self, peer: str, what: str) -> None:
-        """Count a rejection. `peer` is host:port, or empty if it was gone already; all ports of a host count
-        together.
-        """
+        """Count a rejection. `peer` is host:port, or empty if it was gone; all ports of a host count together."""
         row = (_address(peer), what)
         with self._lock:
             if row not in self._times and len(self._times) >= ROWS_MAX:

@@ -20,9 +20,7 @@ __all__ = ["disk_levels", "make_garbage"]
 def make_garbage(
     settings: Settings, storage: LedgerStorage, driver: MetadataDriver, bookie_ids: Collection[str]
 ) -> Garbage:
-    """Return the garbage collection of an open storage, not yet started. `bookie_ids` has all ids of this bookie in
-    ensembles.
-    """
+    """Return the garbage collection of an open storage, not yet started. `bookie_ids` are all ids of this bookie."""
     first = settings.storage.ledger_directories[0]
     return Garbage(
         settings.garbage,

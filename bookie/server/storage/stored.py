@@ -77,9 +77,7 @@ class Stored:
         return sorted(found)
 
     def log_ledgers(self, directory: int, log_id: int) -> LogLedgers:
-        """Return the ledgers of one log and their bytes in it, from its map or by a scan. Raises NoSuchEntry if it
-        is gone.
-        """
+        """Return the ledgers of a log and their bytes, from its map or by a scan. Raises NoSuchEntry if it is gone."""
         directories = self._storage.storage.ledger_directories
         if not 0 <= directory < len(directories):
             raise NoSuchEntry(

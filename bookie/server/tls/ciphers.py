@@ -12,9 +12,7 @@ OLDER = re.compile(r"TLS_(\w+?)_WITH_(\w+)")
 
 
 def split(suites: str) -> tuple[str, str]:
-    """Return OpenSSL's lists for TLSv1.2 and for TLSv1.3, from names in either spelling. An empty list becomes our
-    default.
-    """
+    """Return OpenSSL's lists for TLSv1.2 and TLSv1.3, from names in either spelling; by default our own lists."""
     names = [name.strip() for name in re.split("[,:]", suites) if name.strip()]
     newer = [name for name in names if NEWER.fullmatch(name)]
     older = [_openssl_name(name) for name in names if name not in newer]
@@ -22,9 +20,7 @@ def split(suites: str) -> tuple[str, str]:
 
 
 def _openssl_name(name: str) -> str:
-    """Translate `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` to `ECDHE-RSA-AES128-GCM-SHA256`; other names are returned
-    unchanged.
-    """
+    """Translate `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256` to `ECDHE-RSA-AES128-GCM-SHA256`; keep other names."""
     standard = OLDER.fullmatch(name)
     if not standard:
         return name

@@ -70,9 +70,7 @@ class Status:
 
 
 class Garbage:
-    """Garbage collection of a bookie. Call `start`, then `stop`, which is idempotent and ends a running compaction at
-    once.
-    """
+    """Garbage collection of a bookie. `start` it, then `stop` it, which is idempotent and ends a running compaction."""
 
     def __init__(
         self,
@@ -112,9 +110,7 @@ class Garbage:
         })  # fmt: skip
 
     def start(self) -> None:
-        """Start the thread. Its first cycle comes after a pause, or after the rest of a pause that a restart
-        interrupted.
-        """
+        """Start the thread. Its first cycle comes after a pause, or the rest of one that a restart interrupted."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -40,9 +40,7 @@ class Metadata(Protocol):
         ...
 
     def replication_lock(self, ledger: int) -> AbstractContextManager[bool]:
-        """Prevent others from copying the ledger to this bookie. The context is False if somebody may be doing so
-        already.
-        """
+        """Keep others from copying the ledger to this bookie. The context is False if that may already happen."""
         ...
 
 
@@ -84,9 +82,7 @@ class Ledgers(Protocol):
 
 
 class Directory(Ledgers, Protocol):
-    """One ledger directory: its contents, and the operations on its logs. OSError means that a file could not be
-    read.
-    """
+    """One ledger directory: its contents, and operations on its logs. OSError means that a file cannot be read."""
 
     @property
     def path(self) -> str: ...

@@ -60,9 +60,7 @@ class Counters:
     usage_ms: int = 0
 
     def of_directories(self) -> list[dict[str, int | float]]:
-        """Return the counters of each directory. Every compaction covers all directories, so each has the same number
-        of them.
-        """
+        """Return the counters of each directory; every compaction covers all, so each has the same number of them."""
         ran = {
             "gc_minor_compaction_total": self.minor_compactions,
             "gc_major_compaction_total": self.major_compactions,

@@ -48,9 +48,7 @@ def whole_listing(pieces: Iterable[Sequence[int]]) -> Ids:
 
 
 def candidates(local: Ids, listed: Ids) -> Ids:
-    """Return the ledgers that are here but not listed. Both arrays ascend; `local` was taken before the listing
-    began.
-    """
+    """Return the ledgers that are here but not listed. Both ascend; `local` was taken before the listing began."""
     if not listed.size:
         return local
     at = np.searchsorted(listed, local)

@@ -98,9 +98,7 @@ class LogCollector:
                 self._unlink(number, log_id)
 
     def _use_of(self, directory: Directory) -> LogUse:
-        """Return the usage of a directory's logs, or none if the index cannot be read: entries that it lacks must not
-        look dead.
-        """
+        """Return the usage of a directory's logs, or none if the index cannot be read, so that no log looks dead."""
         try:
             return directory.log_use()
         except OSError as error:

@@ -18,9 +18,7 @@ __all__ = ["NAME", "Schedule", "Work"]
 NAME = "GC_TIMES"
 LAYOUT = "1"
 FIRST_SHARE = 10
-"""After a start the first cycle waits for at least one part in this many of the pause, because the start has work of
-its own.
-"""
+"""The first cycle after a start waits for at least one part in this many of the pause, to spare the start."""
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +33,7 @@ class Work(Enum):
 
 
 class Schedule:
-    """When tasks are due. `intervals` are in seconds. Without a file all of them count from now, and the file is
-    written at once.
-    """
+    """When tasks are due. `intervals` are in seconds; without a file they count from now, and it is written."""
 
     def __init__(self, directory: Path | None, intervals: Mapping[Work, float]) -> None:
         self._file = directory / NAME if directory is not None else None

@@ -1,6 +1,4 @@
-"""Settings of garbage collection: frozen values with units in their names, filled by the server's configuration
-loader.
-"""
+"""Settings of garbage collection: frozen values with units in their names, filled by the configuration loader."""
 
 from dataclasses import dataclass
 
@@ -18,13 +16,9 @@ class GarbageSettings:
     metadata_reads_per_s: int = 1000
     """The highest rate of metadata reads which confirm that a ledger was deleted."""
     delete_share_max: float = 0.5
-    """The largest share of the bookie's ledgers that one cycle deletes without an operator's confirmation; 1 allows
-    any number.
-    """
+    """The largest share of ledgers that a cycle deletes without an operator's confirmation; 1 allows any number."""
     fence_kept_ms: int = 7 * 86_400_000
-    """How long after its deletion a fenced ledger still refuses its writer; as in Apache BookKeeper, and not
-    configurable.
-    """
+    """How long after its deletion a fenced ledger still refuses its writer; fixed in Apache BookKeeper."""
     over_replicated_interval_ms: int = 86_400_000
     """The interval of the check for ledgers that are stored elsewhere; 0 keeps them."""
     minor_threshold: float = 0.2
@@ -40,7 +34,7 @@ class GarbageSettings:
     rate_entries_per_s: int = 1000
     """The limit that applies instead if `throttle_by_bytes` is false; 0 means no limit."""
     force_allows_disabled: bool = False
-    """A forced compaction runs even if its interval or threshold disables this kind."""
+    """A forced compaction runs even if the interval of its kind disables it."""
     usage_of_full_log: bool = False
     """Judge a log smaller than a full one as if it were full."""
     collect_when_full: bool = False

@@ -69,9 +69,7 @@ class CursorFile:
         return Cursor(*map(int, fields[1:]))
 
     def write(self, cursor: Cursor) -> None:
-        """Write the cursor. A failure, such as a full disk, is only logged: the next start then uses an older
-        position.
-        """
+        """Write the cursor. After a failure, which is only logged, the next start uses an older position."""
         if self._file is None:
             return
         text = b",".join(b"%d" % field for field in (LAYOUT, *astuple(cursor)))

@@ -40,9 +40,7 @@ MAP_LEDGERS_MAX = 1 << 16
 
 @dataclass(slots=True)
 class LogScrubbed:
-    """The result for one log. `live` is the number of bytes of records that the index points at, as the scan saw
-    them.
-    """
+    """The result for one log. `live` has the bytes of records that the index points at, as the scan saw them."""
 
     bytes: int = 0
     records: int = 0
@@ -152,9 +150,7 @@ class LogScrub:
                        offset=offset, why=why)  # fmt: skip
 
     def _still(self, log_id: int, found: list[Finding]) -> list[Finding]:
-        """Return those findings that the index still has there: other entries were written again, moved or deleted
-        meanwhile.
-        """
+        """Return findings that the index still has there; other entries were rewritten, moved or deleted meanwhile."""
         if not found:
             return []
         ids = np.array([(one.ledger, one.entry, one.offset) for one in found], np.int64)

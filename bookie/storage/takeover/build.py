@@ -56,9 +56,7 @@ def build_index(
 
 
 def _known_ledgers(disks: Disks, *, fence_all: bool) -> dict[int, Ledger] | None:
-    """Return the ledgers in Java's index, or None if it is of no use and every ledger found in the logs is to be
-    fenced.
-    """
+    """Return the ledgers in Java's index, or None if it is of no use and every ledger found is to be fenced."""
     known: dict[int, Ledger] = {}
     readable = disks.idx or disks.whole_journal
     if disks.idx:

@@ -29,9 +29,7 @@ FOLDER = re.compile(r"^[0-9a-f]{1,2}$")
 
 
 def parse_header(ledger: int, data: bytes) -> Ledger:
-    """Parse the header of an index file of `ledger`. Raises ValueError, whose text continues a sentence about the
-    file.
-    """
+    """Parse the header of a ledger's index file. Raises ValueError, whose text continues a sentence about it."""
     if data[:4] != MAGIC:
         raise ValueError(f"starts with {data[:4]!r} instead of {MAGIC!r}")
     version, at = _number(data, 4)

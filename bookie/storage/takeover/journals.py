@@ -26,9 +26,7 @@ PLACE_OF_LAC = struct.Struct(">qq")
 
 
 def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int, Ledger]:
-    """Return `known`, extended by what the journals say about these ledgers. Other ledgers were deleted, or are
-    replayed.
-    """
+    """Return `known` with what the journals say about these ledgers; others were deleted, or are replayed."""
     found = dict(known)
     for directory in directories:
         for file_id in journal_files(directory):
@@ -43,9 +41,7 @@ def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int
 
 
 def _records(path: Path, file_id: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (ledger, kind, content) of the records that are not entries. Damage ends a file here; the replay judges
-    it.
-    """
+    """Yield (ledger, kind, content) of records that are not entries, up to damage, which the replay judges."""
     try:
         rows = scan_journal(path, file_id)
     except ValueError:

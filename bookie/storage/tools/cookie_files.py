@@ -27,9 +27,7 @@ class CookieFound:
 
 
 def show_cookies(bookie_id: str, store: CookieStore | None, directories: Iterable[Path]) -> list[CookieFound]:
-    """Return the cookie of the metadata store (first, unless `store` is None) and of each directory, in whatever
-    state they are.
-    """
+    """Return the cookies of the metadata store (unless None) and of each directory, in whatever state they are."""
     found = []
     if store is not None:
         where = f"the metadata store's cookie of {bookie_id}"

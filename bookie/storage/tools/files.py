@@ -1,6 +1,4 @@
-"""A bookie's files by kind, and the position from which the next start replays. Reads names and marks only; changes
-nothing.
-"""
+"""A bookie's files by kind, and where the next start begins to replay. Reads names and marks; changes nothing."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -91,9 +91,7 @@ def log_ledgers(path: Path) -> dict[int, LedgerShare]:
 
 
 class JournalRecords:
-    """The records of a journal file, optionally only those of one ledger. Raises ToolRefused if the file is not a
-    journal.
-    """
+    """The records of a journal file, or those of one ledger. Raises ToolRefused if it is not a journal."""
 
     def __init__(self, path: Path, ledger: int | None = None) -> None:
         name = HEX_NAME.match(path.name)

@@ -65,9 +65,7 @@ class IndexFile:
             yield LedgerRow(ledger, fenced, limbo, master_key, lac, why)
 
     def runs(self, ledger: int | None = None) -> Iterator[Run]:
-        """Yield every stored run, or those of one ledger, in order of ledger and entry. Raises ToolRefused if one is
-        damaged.
-        """
+        """Yield every run, or those of one ledger, by ledger and entry. Raises ToolRefused if one is damaged."""
         cursor = self._transaction.cursor(db=self._locations)
         prefix = b"" if ledger is None else ledger.to_bytes(8, "big")
         found = cursor.set_range(prefix or FIRST_RUN)

@@ -148,9 +148,7 @@ def fill_index(
     files: Files | None = None,
     progress: Progress = no_progress,
 ) -> IndexRebuilt:
-    """Add the runs of `logs`, in ascending order, to an open and empty index. After ToolRefused or OSError, discard
-    the index.
-    """
+    """Add the runs of `logs`, in ascending order, to an empty index. After an error, discard the index."""
     options = options or RebuildOptions()
     rebuild = Rebuild(fresh, ledgers, stretch_bytes=options.stretch_bytes)
     total = sum(file.bytes for file in logs)

@@ -29,9 +29,7 @@ from bookie.storage.tools.rebuild_index import (
 __all__ = ["KeyOf", "LedgersRebuilt", "Place", "rebuild_ledgers"]
 
 KeyOf = Callable[[int], bytes | None]
-"""Returns the master key of a ledger from its metadata (SHA-1 of "ledger" and the password), or None if it is not
-known.
-"""
+"""Returns a ledger's master key from its metadata (SHA-1 of "ledger" and the password), or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,9 +107,7 @@ class _Chain:
         self._known = False
 
     def holds(self, key: bytes, value: bytes) -> bool:
-        """Return whether `key` is the one that the previous value names. Raises ValueError if the value cannot be
-        read.
-        """
+        """Return whether `key` is the one that the previous value names. Raises ValueError for unreadable values."""
         held = not self._known or self._next == key
         self._chained = self._chained or key == HEAD_KEY
         self._known = False
