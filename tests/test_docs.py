@@ -33,6 +33,7 @@ SERVERS = {"bkadmin standalone -n 3"}
 OF_FILES = "export BOOKIE_CONF="
 PROGRAMS = {"bkadmin": bkadmin, "bkpipe": bkpipe, "bookie-server": bookie_server}
 SAID = re.compile(r"(?:^ *|`)((?:bkadmin|bkpipe|bookie-server|python -m|make) [^`\n]+)", re.MULTILINE)
+CELL = re.compile(r"(?<!\\)\|")
 TARGETS = re.compile(r"^([\w-]+):", re.MULTILINE)
 PLACEHOLDERS = {"JOB"}
 
@@ -150,12 +151,14 @@ def test_every_page_is_found() -> None:
 
 
 def test_tables_are_whole() -> None:
-    """Their first rows are a head and its rule: a row that stands apart is shown as text."""
+    """The first rows of a table are its head and a rule, or it is shown as text. All rows have as many cells."""
     for page in DOCS.rglob("*.md"):
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             head, rule = f"{table}\n\n".splitlines()[:2]
             assert re.fullmatch(r"\|(:?-+:?\|)+", rule.replace(" ", "")), f"{page.name}: {head}"
+            for row in table.splitlines():
+                assert len(CELL.findall(row)) == rule.count("|"), f"{page.name}: {row}"
 
 
 def test_spark_options_are_listed() -> None:
