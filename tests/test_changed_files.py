@@ -1,4 +1,4 @@
-"""Files that are read again when they change."""
+"""Tests of files that are read again when they change."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from bookie.changed_files import ChangedFiles
 
 
 def test_each_change_is_told_once(tmp_path: Path) -> None:
-    """Written, replaced, removed, put back; an empty path is nobody's file."""
+    """A file that is written, replaced, created or removed has changed once; an empty path names no file."""
     one, other = tmp_path / "one", tmp_path / "other"
     one.write_text("a")
     files = ChangedFiles(str(one), "", str(other))
@@ -24,7 +24,7 @@ def test_each_change_is_told_once(tmp_path: Path) -> None:
 
 
 def test_a_change_of_mode_counts(tmp_path: Path) -> None:
-    """A file that was refused because others could read it is looked at again when they cannot any more."""
+    """A file that was refused because others could read it is read again once they cannot."""
     one = tmp_path / "one"
     one.write_text("a")
     one.chmod(0o644)

@@ -1,4 +1,4 @@
-"""Files that are replaced whole (`bookie.durable`)."""
+"""Tests of files that are replaced as a whole (`bookie.durable`)."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from bookie.durable import replace_file, write_file
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
-    """New content under the old name, however long the old one was."""
+    """The new content stands under the old name, however long the old content was, and no other file remains."""
     for content in (b"long, and the first", b"second", b""):
         replace_file(tmp_path / "file", content)
         assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("file", content)]
 
 
 def test_what_cannot_be_replaced_stays(tmp_path: Path) -> None:
-    """The error is the caller's; what was written beside it is gone."""
+    """The caller gets the error, and the new file that was written beside the old one is removed."""
     (tmp_path / "taken" / "inside").mkdir(parents=True)
     with pytest.raises(OSError, match="taken"):
         replace_file(tmp_path / "taken", b"content")
@@ -23,7 +23,7 @@ def test_what_cannot_be_replaced_stays(tmp_path: Path) -> None:
 
 
 def test_directories_are_made_only_where_asked(tmp_path: Path) -> None:
-    """A mount that is gone gets no directory in its place."""
+    """No directory is created in place of a missing mount unless the caller asks for it."""
     with pytest.raises(FileNotFoundError):
         replace_file(tmp_path / "gone" / "file", b"content")
     assert not (tmp_path / "gone").exists()

@@ -1,4 +1,4 @@
-"""Files with secrets: whom they let in decides whether they are read."""
+"""Tests of files with secrets: a file that others may read or write is refused."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ BookKeeper { a.B required username="bookkeeper" password="s3cret"; };
 
 
 def secret(directory: Path, text: str, mode: int) -> str:
-    """A file of this mode, whatever the umask."""
+    """Write a file of this mode, whatever the umask."""
     path = directory / "secret"
     path.write_text(text)
     path.chmod(mode)
@@ -39,7 +39,7 @@ def secret(directory: Path, text: str, mode: int) -> str:
     [(0o600, False), (0o400, False), (0o700, False), (0o640, True), (0o440, True), (0o604, True), (0o620, True)],
 )
 def test_a_file_of_our_own(tmp_path: Path, mode: int, refused: bool) -> None:
-    """S8: nobody but the owner may read or write it."""
+    """S8: only the owner may read or write it."""
     path = secret(tmp_path, TOKEN, mode)
     if not refused:
         assert read_secret(path) == TOKEN.encode()
@@ -52,7 +52,7 @@ def test_a_file_of_our_own(tmp_path: Path, mode: int, refused: bool) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize(("mode", "refused"), [(0o440, False), (0o400, False), (0o444, True), (0o460, True)])
 def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> None:
-    """S8: our group may be how we read it, as secrets come to a container; nobody else, and nobody writes."""
+    """S8: our group may read it, as secrets reach a container that way; others may not, and nobody may write."""
     path = secret(tmp_path, TOKEN, mode)
     os.chown(path, NOBODY, -1)
     if not refused:
@@ -63,7 +63,7 @@ def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> Non
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
-    """Too much, nothing there, a directory, no text: each is named, with a remedy."""
+    """A file that is too large, missing, a directory or not text is refused, with a reason."""
     for path, says in (
         (str(tmp_path / "nowhere"), "No such file"),
         (str(tmp_path), "Is a directory"),
@@ -77,7 +77,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_bookie_refuses_what_others_may_use(tmp_path: Path) -> None:
-    """S8: tokens and users of the data port, its key and that key's password, the admin ports' key: by key and mode."""
+    """S8: the error names the configuration key and the mode, for each file with tokens, users, passwords or keys."""
     ca = Authority(tmp_path / "ca")
     party = ca.issue("bookie", hosts=["127.0.0.1"])
     path = secret(tmp_path, TOKEN, 0o644)
@@ -92,13 +92,13 @@ def test_a_bookie_refuses_what_others_may_use(tmp_path: Path) -> None:
         make_context(settings_of(party))
     with pytest.raises(ConfigurationError, match=r"adminTlsKeyPath=.*mode 644"):
         http_context(AccessSettings(tls_certificate=str(party.certificate), tls_key=str(party.key)))
-    party.certificate.chmod(0o644)  # no secret
+    party.certificate.chmod(0o644)  # a certificate is no secret
     party.key.chmod(0o600)
     make_context(settings_of(party))
 
 
 def test_a_client_tells_of_it_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """S8: files come to a client in ways that it cannot choose, so it goes on, and its log tells which file it was."""
+    """S8: a client goes on, because it cannot choose how files reach it, and logs each such file once."""
     party = Authority(tmp_path / "ca").issue("client")
     party.key.chmod(0o644)
     path = secret(tmp_path, JAAS, 0o644)

@@ -63,8 +63,7 @@ def test_wrong_files_are_named(tmp_path: Path, text: str | None, why: str) -> No
 
 def test_a_line_says_whose_it_is_and_what_it_may() -> None:
     """S8: a line holds roles and a name, or a token alone as before, which may contain colons. The bits of the roles
-    are
-    those of the compiled modules.
+    are those of the compiled modules.
     """
     lines = [
         "# ours",
@@ -111,8 +110,7 @@ def test_a_client_sends_the_token_of_the_first_line(tmp_path: Path) -> None:
 
 def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A user who was let in stays known while the token is in the file with the same rights, wherever its line is. A
-    bad
-    file changes nothing and is reported once.
+    bad file changes nothing and is reported once.
     """
     file = tmp_path / "tokens"
     file.write_text(f"{OLD.decode()}\nwrite:alice:{NEW.decode()}\n")

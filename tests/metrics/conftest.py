@@ -1,4 +1,4 @@
-"""A whole bookie inside the test process, for its metrics."""
+"""Fixtures that start a whole bookie inside the test process, to read its metrics."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,6 @@ from tests.fixtures.whole_bookie import Running, whole_bookie
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    """Without an admin plane."""
+    """Start a bookie without an admin plane."""
     with whole_bookie(tmp_path) as one:
         yield one

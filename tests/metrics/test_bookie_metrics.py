@@ -1,4 +1,4 @@
-"""A live bookie's metrics: the names that dashboards ask for, well-formed families, values that follow what happens."""
+"""Tests of a live bookie's metrics: names that dashboards ask for, well-formed families and correct values."""
 
 import math
 import re
@@ -18,7 +18,7 @@ NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 
 
 def values(families: object) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    """By name with its suffix, by labels."""
+    """Return the values by the name with its suffix, then by labels."""
     found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in families:  # type: ignore[attr-defined]
         for value, labels, suffix in family.samples:
@@ -27,7 +27,7 @@ def values(families: object) -> dict[str, dict[tuple[tuple[str, str], ...], floa
 
 
 def test_families_are_well_formed(running: Running) -> None:
-    """Names that Prometheus takes, one family a name, one sample a set of labels, a help for each."""
+    """Prometheus accepts every name, no family and no sample appears twice, and each family has a help text."""
     families: list[Family] = list(running.bookie.metrics())
     assert len({family.name for family in families}) == len(families)
     for family in families:
@@ -42,7 +42,7 @@ def test_families_are_well_formed(running: Running) -> None:
 
 
 def test_what_is_added_and_read_is_counted(running: Running) -> None:
-    """Ten entries of a ledger: in the directory and the journal that they belong to, and nowhere else."""
+    """Ten entries of a ledger count in the directory and the journal that they belong to, and nowhere else."""
     one, (host, port) = running.bookie, running.address
     with Channel.connect(host, port) as channel:
         for entry in range(10):
@@ -58,7 +58,7 @@ def test_what_is_added_and_read_is_counted(running: Running) -> None:
     assert sorted(found["bookie_write_cache_count"].values()) == [0, 10]
     assert sorted(found["bookie_ledgers_count"].values()) == [0, 1]
     assert [dict(labels).keys() for labels in found["bookie_write_cache_size"]] == [{"ledgerDir", "indexDir"}] * 2
-    # a ledger's key is journaled before its first entry
+    # A ledger's key is journaled before its first entry.
     assert {dict(k)["journalIndex"]: v for k, v in found["pybookie_journal_records_total"].items()} == {"0": 11, "1": 0}
     assert found["pybookie_read_entries_total"] == {(): 1}
     assert found["bookie_READ_BYTES"] == {(): 32 + 4 + 100}
@@ -88,18 +88,18 @@ DASHBOARDS = """
 
 
 def test_what_public_dashboards_ask_for(running: Running) -> None:
-    """The names of Apache BookKeeper that they draw."""
+    """Every metric of Apache BookKeeper that public dashboards draw is shown."""
     assert set(DASHBOARDS) <= {family.name for family in running.bookie.metrics()}
 
 
 def test_a_stopped_bookie_is_not_registered(running: Running) -> None:
-    """It can still be asked."""
+    """Its metrics can still be read, and its status is -1."""
     running.bookie.stop()
     assert values(running.bookie.metrics())["bookie_SERVER_STATUS"] == {(): -1}
 
 
 def test_statistics_can_be_off(tmp_path: Path) -> None:
-    """`enableStatistics=false`: nothing is shown."""
+    """With `enableStatistics=false` no metric is shown."""
     conf = tmp_path / "bk.conf"
     conf.write_text(
         f"allowLoopback=true\nenableStatistics=false\njournalDirectories={tmp_path}/j\nledgerDirectories={tmp_path}/l\n"

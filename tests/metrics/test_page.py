@@ -1,4 +1,4 @@
-"""docs/metrics.md names every metric that a bookie and a client show, with what they say of it."""
+"""Tests that docs/metrics.md names every metric of a bookie and a client, with its help text."""
 
 import re
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ SECTIONS = (
 
 
 def rows(families: Iterable[Family]) -> str:
-    """Markdown tables, one a section; a directory's path in a name is a placeholder."""
+    """Return Markdown tables, one for each section, in which a placeholder stands for a directory's path."""
     left = {re.sub(r"_dir_+\w+_usage\Z", "_dir_PATH_usage", one.name): one for one in families}
     lines: list[str] = []
     for title, pattern in SECTIONS:
@@ -41,7 +41,7 @@ def rows(families: Iterable[Family]) -> str:
 
 
 def test_the_page_and_the_code_name_the_same(tmp_path: Path) -> None:
-    """Name, type, labels and meaning."""
+    """Name, type, labels and meaning are the same on the page and in the code."""
     with whole_bookie(tmp_path, adminPort="0", autoRecoveryDaemonEnabled="true") as one, BookKeeper(one.uri) as client:
         wanted = rows([*one.bookie.metrics(), *client.metrics()])
     written = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]

@@ -1,4 +1,4 @@
-"""S4: keys and tokens appear in nothing that a bookie says: log at its finest, metrics, configuration, errors."""
+"""Tests of S4: no log, even at its finest level, no metric, no configuration and no error shows a key or a token."""
 
 import logging
 from pathlib import Path
@@ -15,7 +15,7 @@ TOKEN, WRONG, PASSWORD = (f"marker-of-the-{name}" for name in ("token", "wrong-t
 
 
 def test_nothing_secret_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Somebody logs in and writes, with the ledger's key and with another one; somebody else does not get in."""
+    """One client logs in and writes, with the ledger's key and with a wrong one; another fails to log in."""
     caplog.set_level(logging.DEBUG)
     (tmp_path / "tokens").write_text(TOKEN + "\n")
     auth = {"bookieAuthProviderFactoryClass": "token", "authTokenFile": str(tmp_path / "tokens")}

@@ -1,4 +1,4 @@
-"""The text of families: both formats, escapes, special values, and which one a request wants."""
+"""Tests of the families' text: both formats, escapes, special values, and which format a request asks for."""
 
 import math
 
@@ -9,7 +9,7 @@ from bookie.metrics.text import wants_openmetrics, write
 
 
 def test_plain_text() -> None:
-    """Each family with its help and type, each sample in a line."""
+    """Each family has a help line and a type line, and each sample has a line."""
     families = [
         counter("bookie_WRITE_BYTES", "Bytes.", 7),
         Family("op", Kind.SUMMARY, "Time.", (
@@ -33,7 +33,7 @@ def test_plain_text() -> None:
 
 
 def test_openmetrics_keeps_the_names() -> None:
-    """A counter that does not end in `_total` is `unknown` there, so that queries find the same series."""
+    """A counter that does not end in `_total` has the type `unknown` there, so that queries find the same series."""
     page = write([counter("bookie_WRITE_BYTES", "B.", 7), counter("x_total", "X.", 8)], openmetrics=True).decode()
     assert page.splitlines() == [
         "# HELP bookie_WRITE_BYTES B.",
@@ -47,13 +47,13 @@ def test_openmetrics_keeps_the_names() -> None:
 
 
 def test_what_needs_escaping() -> None:
-    """Label values and helps may hold anything; numbers may be special."""
+    """Label values and help texts may hold any character, and numbers may be infinite or NaN."""
     text = write([gauge("g", 'a\\b\n"c"', -math.inf, (("dir", 'q"\\\n'),))]).decode()
     assert text == '# HELP g a\\\\b\\n"c"\n# TYPE g gauge\ng{dir="q\\"\\\\\\n"} -Inf\n'
 
 
 def test_histograms_are_cumulative() -> None:
-    """Each bucket holds those below it; the last is the count."""
+    """Each bucket includes those below it, and the last one equals the count."""
     found = histogram("h", "H.", {5: 1, 10: 0, math.inf: 2}, 40.5)
     assert [(one.suffix, one.value, dict(one.labels).get("le")) for one in found.samples] == [
         ("_bucket", 1, "5.0"), ("_bucket", 1, "10.0"), ("_bucket", 3, "+Inf"),
@@ -62,7 +62,7 @@ def test_histograms_are_cumulative() -> None:
 
 
 def test_parts_of_a_family_come_together() -> None:
-    """A name is announced once, whoever gives samples of it."""
+    """A name is announced once, even if several sources give samples of it."""
     parts = [gauge("a", "A.", 1, (("n", "1"),)), gauge("b", "B.", 2), gauge("a", "A.", 3, (("n", "2"),))]
     found = list(merged(parts))
     assert [(one.name, [sample.value for sample in one.samples]) for one in found] == [("a", [1, 3]), ("b", [2])]
@@ -82,5 +82,5 @@ def test_parts_of_a_family_come_together() -> None:
     ],
 )
 def test_which_format_is_wanted(accept: str, openmetrics: bool) -> None:
-    """As Prometheus asks; who does not name OpenMetrics gets plain text."""
+    """OpenMetrics is chosen as Prometheus asks for it, and a request that does not name it gets plain text."""
     assert wants_openmetrics(accept) is openmetrics

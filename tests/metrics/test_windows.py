@@ -1,4 +1,4 @@
-"""Summaries: quantiles of the last window against sorted observations, NaN before, number and sum since the start."""
+"""Tests of summaries: quantiles cover the last window, and count and sum cover the time since the start."""
 
 import math
 
@@ -9,11 +9,11 @@ from bookie._fast.base.op_stats import OpView, tally
 from bookie.server.metrics.windows import QUANTILES, Series, Windows, totals
 
 WIDTH = 1 / 8
-"""Of a bucket, as a share of its least value."""
+"""A bucket's width, as a share of its least value."""
 
 
 class Clock:
-    """Wound by hand."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -22,7 +22,7 @@ class Clock:
 
 
 def quantiles(windows: Windows, well: list[OpView], failed: list[OpView] | None = None) -> dict[str, list[float]]:
-    """By outcome, of one scrape."""
+    """Return the quantiles of one scrape by outcome."""
     windows.turn()
     family = windows.family("op", "Op.", [Series(failed or [], well, (("n", "1"),))], 0.5)
     found: dict[str, list[float]] = {"true": [], "false": []}
@@ -35,7 +35,7 @@ def quantiles(windows: Windows, well: list[OpView], failed: list[OpView] | None 
 
 @given(first=st.lists(st.integers(0, 1 << 50)), second=st.lists(st.integers(0, 1 << 50), min_size=1))
 def test_quantiles_are_of_the_last_window(first: list[int], second: list[int]) -> None:
-    """What came before it does not count; each is within its bucket of the true one."""
+    """Observations before the window do not count, and each quantile lies within a bucket's width of the exact one."""
     clock = Clock()
     windows = Windows(60, clock)
     assert all(math.isnan(value) for value in quantiles(windows, [tally(first)])["true"])
@@ -45,7 +45,7 @@ def test_quantiles_are_of_the_last_window(first: list[int], second: list[int]) -
     during = quantiles(windows, [tally(first + second)])["true"]
     assert during == quantiles(windows, [tally(first)])["true"] or not first
     clock.now = 120.0
-    last = quantiles(windows, [tally(first), tally(second)])  # counted by two threads
+    last = quantiles(windows, [tally(first), tally(second)])  # two threads counted
     ranked = sorted(second)
     for quantile, value in zip(QUANTILES, last["true"], strict=True):
         true = ranked[math.ceil(quantile * len(ranked)) - 1]
@@ -54,7 +54,7 @@ def test_quantiles_are_of_the_last_window(first: list[int], second: list[int]) -
 
 
 def test_number_and_sum_are_of_all_time() -> None:
-    """Of both outcomes, in the unit that is shown."""
+    """They cover both outcomes, in the unit that is shown."""
     family = Windows(60, Clock()).family("op", "Op.", [Series([tally([4])], [tally([10, 20]), tally([30])])], 0.5)
     rest = {(dict(labels)["success"], suffix): value for value, labels, suffix in family.samples if suffix}
     assert rest == {
@@ -63,6 +63,6 @@ def test_number_and_sum_are_of_all_time() -> None:
 
 
 def test_what_has_no_quantiles() -> None:
-    """Number and sum alone."""
+    """Only count and sum are shown."""
     family = totals("op", "Op.", [((("n", "1"),), 2, 3.5)])
     assert [(one.suffix, one.value) for one in family.samples] == [("_count", 2), ("_sum", 3.5)]
