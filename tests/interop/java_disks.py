@@ -157,7 +157,8 @@ def fill(content: Content, java: JavaBookie) -> None:
     ask: dict[str, Any] = {"bookie": content.bookie, "ledger": content.ledgers["lac"], "lac": 42, "password": "pw"}
     assert content.client.driver.call("raw_write_lac", **ask)["code"] == 0
     content.client.call("delete", ledger=content.ledgers["deleted"])
-    # entries behind them in each store: upstream's flush leaves fences out where there is nothing else to flush
+    # entries after them in each store, because upstream's flush leaves fences out where there is nothing else to
+    # flush
     content.write("rest", FILL)
     content.write("more", 100)
     wait_until_marked(java)
@@ -178,7 +179,9 @@ def _fence(content: Content) -> bool:
 
 
 def wait_until_marked(java: JavaBookie) -> None:
-    """Until a checkpoint covered what was journaled so far. Interleaved and Sorted storage make one a full log."""
+    """Wait until a checkpoint covered what was journaled so far. Interleaved and Sorted storage make one per full
+    log.
+    """
     if "storage.ldb" not in java.settings["ledgerStorageClass"]:
         return
     root = directories(java, "ledgerDirectories")[0] / "current"
@@ -195,7 +198,7 @@ def _marks(root: Path) -> list[tuple[int, int]]:
 
 
 def explicit_lac(port: int, ledger: int) -> int:
-    """The explicit LAC that a bookie tells in V3; -1 without one."""
+    """Return the explicit LAC that a bookie answers in V3, or -1 without one."""
     with Wire(port) as wire:
         answer = wire.ask(pb.READ_LAC, readLacRequest=pb.ReadLacRequest(ledgerId=ledger))
     body = answer.readLacResponse.lacBody

@@ -1,6 +1,7 @@
 """Entry content that follows from (ledger, entry, size) alone: big-endian splitmix64 words, cut to size.
 
-The same function in Java is tests/interop/java/peer/Payload.java. Pure; any thread; whole ranges at once by numpy.
+The same function in Java is tests/interop/java/peer/Payload.java. The functions are pure, may be called from any
+thread, and make whole ranges at once with numpy.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ def _mix(z: Words) -> Words:
 
 
 def payloads(ledger: int, first: int, count: int, size: int) -> npt.NDArray[np.uint8]:
-    """The contents of `count` entries from `first` on, one a row: an array (count, size)."""
+    """Return the contents of `count` entries from `first` on, as an array of shape (count, size)."""
     entries = np.arange(first, first + count, dtype=np.uint64)
     of_ledger = _mix(np.array([ledger], dtype=np.uint64))
     seeds = of_ledger * np.uint64(3) + _mix(entries) * np.uint64(5) + np.uint64(size)
@@ -27,5 +28,5 @@ def payloads(ledger: int, first: int, count: int, size: int) -> npt.NDArray[np.u
 
 
 def payload(ledger: int, entry: int, size: int) -> bytes:
-    """The content of one entry."""
+    """Return the content of one entry."""
     return payloads(ledger, entry, 1, size).tobytes()

@@ -1,7 +1,7 @@
-"""A man in the middle on loopback that writes down V2 frames: one connection, one request outstanding at a time.
+"""A proxy on loopback that writes down V2 frames, with one connection and one outstanding request at a time.
 
-`Recorder.exchanges` holds (request, answer) as whole frames, length words included. Its thread owns both sockets until
-`stop`.
+`Recorder.exchanges` holds (request, answer) as whole frames with their length words. Its thread owns both sockets
+until `stop`.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from tests.fixtures.ports import free_port
 
 
 def read_exactly(source: socket.socket, size: int) -> bytes:
-    """`size` bytes. Raises ConnectionError when the peer closes before that."""
+    """Return `size` bytes. Raises ConnectionError when the peer closes before that."""
     data = bytearray()
     while len(data) < size:
         part = source.recv(size - len(data))
@@ -23,13 +23,13 @@ def read_exactly(source: socket.socket, size: int) -> bytes:
 
 
 def read_frame(source: socket.socket) -> bytes:
-    """One frame with its length word. Raises ConnectionError at the end of the stream."""
+    """Return one frame with its length word. Raises ConnectionError at the end of the stream."""
     prefix = read_exactly(source, 4)
     return prefix + read_exactly(source, int.from_bytes(prefix, "big"))
 
 
 class Recorder:
-    """Listens on `port`, forwards to `upstream`. `start` it, `stop` it."""
+    """Listens on `port` and forwards to `upstream`, from `start` to `stop`."""
 
     def __init__(self, upstream: int) -> None:
         self.port = free_port()
@@ -39,7 +39,7 @@ class Recorder:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Listen; connections are served one after the other."""
+        """Listen. Connections are served one after another."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self._thread = threading.Thread(target=self._serve, args=(self._listener,), name="recorder", daemon=True)
         self._thread.start()

@@ -1,6 +1,6 @@
-"""Requests of either protocol on a socket, made by the test: the answer's status as the bookie sent it.
+"""Requests of either protocol that the test itself puts on a socket, and the answer's status as the bookie sent it.
 
-One connection an asker; V2 by the model of the tests, V3 by the protobuf library.
+Each asker has one connection. V2 uses the model of the tests, V3 the protobuf library.
 """
 
 import socket
@@ -29,7 +29,7 @@ class Wire:
         self.sock.close()
 
     def send(self, operation: int, *, version: int = 3, priority: int = 0, **parts: Any) -> int:
-        """Send a V3 request; its transaction."""
+        """Send a V3 request and return its transaction."""
         self._transaction += 1
         header = pb.BKPacketHeader(version=version, operation=operation, txnId=self._transaction)  # type: ignore[arg-type]
         if priority:
@@ -39,18 +39,18 @@ class Wire:
         return self._transaction
 
     def receive(self) -> pb.Response:
-        """The next V3 answer. ConnectionError when the bookie closes."""
+        """Return the next V3 answer. Raises ConnectionError when the bookie closes."""
         return pb.Response.FromString(read_frame(self.sock)[4:])
 
     def ask(self, operation: int, **parts: Any) -> pb.Response:
-        """Send a V3 request; the next answer, which must be its own."""
+        """Send a V3 request and return the next answer, which must be its own."""
         transaction = self.send(operation, **parts)
         answer = self.receive()
         assert (answer.header.txnId, answer.header.operation) == (transaction, operation)
         return answer
 
     def ask_v2(self, request: v2.Request) -> v2.Response:
-        """Send a V2 request; the next answer. ConnectionError when the bookie closes."""
+        """Send a V2 request and return the next answer. Raises ConnectionError when the bookie closes."""
         self.sock.sendall(v2.encode_request(request))
         answer = v2.decode_response(read_frame(self.sock)[4:])
         assert answer is not None
@@ -58,7 +58,7 @@ class Wire:
 
 
 def status(answer: pb.Response) -> int:
-    """The status, which a sub-response must repeat."""
+    """Return the status, which a sub-response must repeat."""
     for field, part in answer.ListFields():
         if field.name.endswith("Response") and field.name not in {"authResponse", "startTLSResponse"}:
             assert part.status == answer.status, f"{field.name} says {part.status}, the answer {answer.status}"

@@ -1,6 +1,7 @@
 """The table of answers: operation, protocol and condition, and the status that a Java bookie and ours give.
 
-A case makes its own ledger, so cases never see each other. Where ours differs on purpose, `ours` says how and `why`.
+A case makes its own ledger, so cases never see each other. Where ours differs on purpose, `ours` says how, and `why`
+gives the reason.
 """
 
 import itertools
@@ -47,59 +48,59 @@ _ledgers = itertools.count(1000)
 
 
 class Bookie:
-    """A bookie by its port, and ledgers in the states that cases need. Every request has a connection of its own."""
+    """A bookie by its port, with ledgers in the states that cases need. Every request has a connection of its own."""
 
     def __init__(self, port: int, distrusted: Iterable[int] = ()) -> None:
-        """`distrusted`: ledgers in limbo, of which no case knows anything yet."""
+        """`distrusted` are ledgers in limbo of which no case knows anything yet."""
         self.port = port
         self._distrusted = iter(distrusted)
 
     def unknown(self) -> int:
-        """A ledger that the bookie never heard of."""
+        """Return a ledger that the bookie never heard of."""
         return next(_ledgers)
 
     def filled(self) -> int:
-        """A ledger with entries 0 to 2. Written with priority, which a read-only bookie lets through."""
+        """Make a ledger with entries 0 to 2. They are written with priority, which a read-only bookie lets through."""
         ledger = self.unknown()
         for entry in range(3):
             assert self.ask(add(ledger, entry), priority=PRIORITY) == EOK
         return ledger
 
     def fenced(self) -> int:
-        """A ledger with entries 0 to 2, fenced."""
+        """Make a fenced ledger with entries 0 to 2."""
         ledger = self.filled()
         assert self.ask(fence(ledger)) == EOK
         return ledger
 
     def empty(self) -> int:
-        """A ledger that is known by its fence alone."""
+        """Make a ledger that is known by its fence alone."""
         ledger = self.unknown()
         assert self.ask(fence(ledger)) == ENOENTRY
         return ledger
 
     def explicit(self) -> int:
-        """A ledger with an explicit LAC and no entry."""
+        """Make a ledger with an explicit LAC and no entry."""
         ledger = self.unknown()
         assert self.ask(write_lac(ledger)) == EOK
         return ledger
 
     def limbo(self) -> int:
-        """A ledger in limbo without an entry."""
+        """Return a ledger in limbo without an entry."""
         return next(self._distrusted)
 
     def recovered(self) -> int:
-        """A ledger in limbo to which a recovery brought entry 0."""
+        """Return a ledger in limbo to which a recovery brought entry 0."""
         ledger = self.limbo()
         assert self.ask(recover(ledger, entry=0)) == EOK
         return ledger
 
     def ask(self, part: Message, *, version: int = 3, priority: int = 0) -> Outcome:
-        """The status of a V3 request."""
+        """Return the status of a V3 request."""
         operation, name = OPERATIONS[type(part)]
         return self.bare(operation, version=version, priority=priority, **{name: part})
 
     def bare(self, operation: int, **parts: Any) -> Outcome:
-        """The same of an operation by its number, with whatever parts."""
+        """Return the status of an operation given by its number, with any parts."""
         with Wire(self.port) as wire:
             try:
                 return status(wire.ask(operation, **parts))
@@ -107,7 +108,7 @@ class Bookie:
                 return CLOSED
 
     def ask_v2(self, request: v2.Request) -> Outcome:
-        """The code of a V2 request, in V3's number."""
+        """Return the code of a V2 request, as V3 numbers it."""
         with Wire(self.port) as wire:
             try:
                 return V3_BY_V2[wire.ask_v2(request).code]
@@ -116,67 +117,69 @@ class Bookie:
 
 
 def sealed(ledger: int, entry: int) -> bytes:
-    """An entry as stored."""
+    """Return an entry as it is stored."""
     return DIGEST.seal(ledger, entry, b"x", lac=entry - 1, length=entry + 1)
 
 
 def add(ledger: int, entry: int = 3, key: bytes = KEY, **fields: Any) -> pb.AddRequest:
-    """An AddRequest."""
+    """Make an AddRequest."""
     return pb.AddRequest(ledgerId=ledger, entryId=entry, masterKey=key, body=sealed(ledger, entry), **fields)
 
 
 def recover(ledger: int, key: bytes = KEY, entry: int = 3) -> pb.AddRequest:
-    """An AddRequest of a recovery."""
+    """Make an AddRequest of a recovery."""
     return add(ledger, entry, key=key, flag=pb.AddRequest.RECOVERY_ADD)
 
 
 def read(ledger: int, entry: int = 0, **fields: Any) -> pb.ReadRequest:
-    """A ReadRequest."""
+    """Make a ReadRequest."""
     return pb.ReadRequest(ledgerId=ledger, entryId=entry, **fields)
 
 
 def fence(ledger: int, entry: int = LAST, key: bytes | None = KEY) -> pb.ReadRequest:
-    """A fencing ReadRequest."""
+    """Make a fencing ReadRequest."""
     return read(ledger, entry, masterKey=key, flag=pb.ReadRequest.FENCE_LEDGER)
 
 
 def poll(ledger: int, previous: int, entry: int = LAST, timeout_ms: int | None = 20) -> pb.ReadRequest:
-    """A ReadRequest that waits for the LAC, and wants the next entry."""
+    """Make a ReadRequest that waits for the LAC and wants the next entry."""
     return read(ledger, entry, previousLAC=previous, timeOut=timeout_ms, flag=pb.ReadRequest.ENTRY_PIGGYBACK)
 
 
 def write_lac(ledger: int, key: bytes = KEY) -> pb.WriteLacRequest:
-    """A WriteLacRequest of LAC 1."""
+    """Make a WriteLacRequest of LAC 1."""
     return pb.WriteLacRequest(ledgerId=ledger, lac=1, masterKey=key, body=DIGEST.seal_lac(ledger, 1))
 
 
 def read_lac(ledger: int) -> pb.ReadLacRequest:
-    """A ReadLacRequest."""
+    """Make a ReadLacRequest."""
     return pb.ReadLacRequest(ledgerId=ledger)
 
 
 def force(ledger: int) -> pb.ForceLedgerRequest:
-    """A ForceLedgerRequest."""
+    """Make a ForceLedgerRequest."""
     return pb.ForceLedgerRequest(ledgerId=ledger)
 
 
 def list_entries(ledger: int) -> pb.GetListOfEntriesOfLedgerRequest:
-    """A GetListOfEntriesOfLedgerRequest."""
+    """Make a GetListOfEntriesOfLedgerRequest."""
     return pb.GetListOfEntriesOfLedgerRequest(ledgerId=ledger)
 
 
 def info(_: int) -> pb.GetBookieInfoRequest:
-    """A GetBookieInfoRequest."""
+    """Make a GetBookieInfoRequest."""
     return pb.GetBookieInfoRequest(requested=3)
 
 
 def batch(ledger: int, start: int = 0, **fields: Any) -> pb.BatchReadRequest:
-    """A BatchReadRequest."""
+    """Make a BatchReadRequest."""
     return pb.BatchReadRequest(ledgerId=ledger, startEntryId=start, maxCount=10, maxSize=1 << 20, **fields)
 
 
 def unknown_operation(bookie: Bookie) -> Outcome:
-    """An operation of a number that nobody knows: the connection is taken for V2, where it means nothing either."""
+    """Send an operation of a number that nobody knows. The connection is taken for V2, where it means nothing
+    either.
+    """
     with Wire(bookie.port) as wire:
         wire.sock.sendall(bytes.fromhex("000000080a060803100e1801"))
         try:
@@ -187,7 +190,9 @@ def unknown_operation(bookie: Bookie) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request about a ledger in a state of `Bookie`, and the status from a Java bookie and (None: the same) ours."""
+    """A request about a ledger in a state of `Bookie`, with the status from a Java bookie and from ours (None: the
+    same).
+    """
 
     name: str
     state: Callable[[Bookie], int]
@@ -199,7 +204,7 @@ class Case:
     priority: int = 0
 
     def run(self, bookie: Bookie) -> Outcome:
-        """The status that this bookie gives, in V3's numbers."""
+        """Return the status that this bookie gives, as V3 numbers it."""
         request = self.request(self.state(bookie))
         if isinstance(request, v2.Request):
             return bookie.ask_v2(request)
@@ -208,7 +213,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """A case whose request is no proper one, or whose answer needs more than waiting for."""
+    """A case whose request is malformed, or whose answer needs more than waiting for."""
 
     name: str
     run: Callable[[Bookie], Outcome]
@@ -223,7 +228,7 @@ EXTENDS = "an extension of ours"
 
 
 def adds_v3() -> list[Case | Odd]:
-    """ADD_ENTRY on a writable bookie."""
+    """Return the cases of ADD_ENTRY on a writable bookie."""
     return [
         Case("new ledger", UNKNOWN, add, EOK),
         Case("again", FILLED, lambda ledger: add(ledger, 0), EOK),
@@ -242,7 +247,7 @@ def adds_v3() -> list[Case | Odd]:
 
 
 def reads_v3() -> list[Case | Odd]:
-    """READ_ENTRY on a writable bookie: plain, fencing, waiting."""
+    """Return the cases of READ_ENTRY on a writable bookie: plain, fencing and waiting."""
     return [
         Case("stored", FILLED, read, EOK),
         Case("last", FILLED, lambda ledger: read(ledger, LAST), EOK),
@@ -271,7 +276,7 @@ def reads_v3() -> list[Case | Odd]:
 
 
 def others_v3() -> list[Case | Odd]:
-    """All other operations of V3 on a writable bookie."""
+    """Return the cases of all other operations of V3 on a writable bookie."""
     return [
         Case("write LAC, new ledger", UNKNOWN, write_lac, EOK),
         Case("write LAC, fenced", FENCED, write_lac, EOK),
@@ -302,7 +307,7 @@ def others_v3() -> list[Case | Odd]:
 
 
 def reads_v2(op: int, name: str) -> list[Case | Odd]:
-    """READ or BATCH_READ of V2."""
+    """Return the cases of READ or BATCH_READ in V2."""
 
     def got(ledger: int, **fields: Any) -> v2.Request:
         return v2.Request(op, ledger=ledger, count_max=10, size_max=1 << 20, **fields)
@@ -319,7 +324,7 @@ def reads_v2(op: int, name: str) -> list[Case | Odd]:
 
 
 def requests_v2() -> list[Case | Odd]:
-    """V2 on a writable bookie."""
+    """Return the cases of V2 on a writable bookie."""
 
     def added(ledger: int, **fields: Any) -> v2.Request:
         return v2.Request(v2.ADD, **{"key": KEY, "body": sealed(ledger, 3), **fields})
@@ -339,7 +344,7 @@ def requests_v2() -> list[Case | Odd]:
 
 
 def read_only() -> list[Case | Odd]:
-    """Both protocols on a bookie that is read-only."""
+    """Return the cases of both protocols on a bookie that is read-only."""
 
     def added(ledger: int, flags: int = 0) -> v2.Request:
         return v2.Request(v2.ADD, flags=flags, key=KEY, body=sealed(ledger, 3))
@@ -362,7 +367,9 @@ def read_only() -> list[Case | Odd]:
 
 
 def limbo() -> list[Case | Odd]:
-    """Both protocols on ledgers in limbo, as the start after a crash without a journal puts them: fenced, too."""
+    """Return the cases of both protocols on ledgers in limbo, which a start after a crash without a journal also
+    fences.
+    """
     empty, recovered = Bookie.limbo, Bookie.recovered
 
     def asked(ledger: int, op: int = v2.READ, **fields: Any) -> v2.Request:
@@ -403,7 +410,7 @@ def limbo() -> list[Case | Odd]:
 
 
 def wrong(bookie: Bookie, kind: str, cases: list[Case | Odd]) -> list[str]:
-    """What a bookie of that kind ("java" or "ours") answers otherwise than the table says: one line each."""
+    """Return what a bookie of that kind ("java" or "ours") answers differently from the table, in one line each."""
     found = []
     for case in cases:
         expected = case.java if kind == "java" or case.ours is None else case.ours

@@ -1,6 +1,6 @@
 """The bookies that the Java client talks to: ours, and Apache BookKeeper's own as the check of the tests themselves.
 
-Whatever a test asks of both must hold for both; where we differ on purpose the test says so.
+Whatever a test asks of both must hold for both. Where we differ on purpose, the test says so.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ class Target(Protocol):
 
     @property
     def id(self) -> str:
-        """`host:port`."""
+        """The bookie's id, `host:port`."""
 
     @property
     def port(self) -> int:
@@ -20,24 +20,24 @@ class Target(Protocol):
 
     @property
     def journal(self) -> Path:
-        """The journal directory as configured; files lie in `current`."""
+        """The journal directory as configured; its files lie in `current`."""
 
     @property
     def ledgers(self) -> Path:
-        """The ledger directory as configured; entry logs and lastMark lie in `current`."""
+        """The ledger directory as configured; its entry logs and lastMark lie in `current`."""
 
     @property
     def conf(self) -> Path:
         """The configuration file."""
 
     def start(self) -> object:
-        """Start it (again) on its directories and wait until it answers."""
+        """Start it, or start it again on its directories, and wait until it answers."""
 
     def stop(self) -> object:
-        """Clean shutdown."""
+        """Shut it down cleanly."""
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill it with SIGKILL."""
 
 
 class Start(Protocol):

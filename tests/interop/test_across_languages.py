@@ -1,4 +1,4 @@
-"""One bookie, two languages: what Java's client wrote our channel reads, and the other way round, byte for byte."""
+"""One bookie and two languages: our channel reads what Java's client wrote, and the other way round, byte for byte."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,13 +28,13 @@ def target(start_bookies: Start) -> Target:
 
 @pytest.fixture
 def channel(target: Target) -> Iterator[Channel]:
-    """A channel of ours to it."""
+    """A channel of ours to the bookie."""
     with Channel.connect("127.0.0.1", target.port, timeout_s=30) as channel:
         yield channel
 
 
 def test_java_writes_we_read(target: Target, channel: Channel, java_driver: Driver) -> None:
-    """Under each digest: entries sealed by Java's client verify in ours and are what ours would have sealed."""
+    """Under each digest, entries sealed by Java's client verify in ours and are what ours would have sealed."""
     for kind in DigestType:
         digest, ledger = Digest.of(kind, b"pw"), LEDGER + kind
         common: dict[str, Any] = {
@@ -57,7 +57,7 @@ def test_java_writes_we_read(target: Target, channel: Channel, java_driver: Driv
 
 
 def test_we_write_java_reads(target: Target, channel: Channel, java_driver: Driver) -> None:
-    """Under each digest: entries sealed by ours arrive in Java's client, alone and in a batch, as they went."""
+    """Under each digest, entries sealed by ours arrive in Java's client unchanged, alone and in a batch."""
     for kind in DigestType:
         digest, ledger = Digest.of(kind, b"pw"), LEDGER + kind
         sealed = [digest.seal(ledger, e, payload(ledger, e, SIZE), lac=e - 1, length=SIZE * (e + 1)) for e in range(3)]
@@ -72,7 +72,7 @@ def test_we_write_java_reads(target: Target, channel: Channel, java_driver: Driv
 
 
 def test_the_frame_limit_is_one(channel: Channel) -> None:
-    """The largest entry that fits a frame is taken and read back; ours refuses to send a larger one."""
+    """The largest entry that fits a frame is taken and read back, and our client refuses to send a larger one."""
     digest = Digest.of(DigestType.CRC32C, b"pw")
     largest = payload(LEDGER, 0, FRAME_MAX - ADD_OVERHEAD)
     channel.add(LEDGER, 0, largest, digest=digest, lac=-1, length=len(largest))

@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture
 def bkadmin(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """What it wrote for programs; it must have gone well."""
+    """Run bkadmin, check that it succeeded, and return what it wrote for programs."""
 
     def call(*words: object) -> Any:
         capsys.readouterr()
@@ -39,7 +39,10 @@ def test_a_cluster_from_its_first_day_to_its_last(
     bkadmin: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Laid out by us, served by Java's bookies: load, repair onto a bookie of ours, Java's list of that, the end."""
+    """We lay a cluster out, Java's bookies serve it under load, a bookie of ours takes over the replicas of one,
+    Java's tool
+    lists that, and the cluster is removed.
+    """
     uri = f"zk+hierarchical://{zookeeper.address}/bkadmin"
     monkeypatch.setenv("BOOKIE_METADATA_URI", uri)
     instance = bkadmin("initnewcluster")["instance_id"]

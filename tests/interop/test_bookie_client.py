@@ -1,4 +1,6 @@
-"""The asyncio client against Apache BookKeeper's bookie, found by its registration: the contract in both protocols."""
+"""Tests the contract of the asyncio client in both protocols against Apache BookKeeper's bookie, found by
+registration.
+"""
 
 import asyncio
 
@@ -27,7 +29,7 @@ ENTRIES = 5000
 
 
 async def life(client: BookieClient, bookie: str, ledger: int, *, v2: bool) -> None:
-    """A ledger on one bookie: lane, single add, reads, batches where there are any, LACs, fence."""
+    """Run a ledger's life on one bookie: lane, single add, reads, batches where there are any, LACs, fence."""
     owner = Owner()
     lane = client.adds(bookie, ledger, KEY, owner)
     for start in range(0, ENTRIES, 100):
@@ -76,7 +78,9 @@ async def life(client: BookieClient, bookie: str, ledger: int, *, v2: bool) -> N
 
 @pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
 def test_a_ledgers_life_on_a_java_bookie(standing: Standing, shared_cluster_uri: str, *, v2: bool) -> None:
-    """BR6: batches in V2, none in V3, where only ours advertise them; everything else is the same."""
+    """BR6: there are batches in V2 but none in V3, where only our bookies advertise them. Everything else is the
+    same.
+    """
     bookie = standing("java", shared_cluster_uri)
 
     async def main() -> None:

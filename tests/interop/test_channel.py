@@ -1,4 +1,4 @@
-"""Our channel against one bookie, Apache BookKeeper's and ours: the same operations, the same outcomes."""
+"""Our channel against one bookie, Apache BookKeeper's and ours: the same operations have the same outcomes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,12 +31,12 @@ def channel(start_bookies: Start) -> Iterator[Channel]:
 
 
 def add(channel: Channel, entry: int, payload: bytes = b"payload", digest: Digest = DIGEST, **options: Any) -> None:
-    """Add one entry of LEDGER whose LAC is the entry in front of it."""
+    """Add one entry of LEDGER whose LAC is the entry before it."""
     channel.add(LEDGER, entry, payload, digest=digest, lac=entry - 1, length=7 * (entry + 1), **options)
 
 
 def random_payloads() -> tuple[bytes, Any]:
-    """Payloads of 0 to 300 bytes for ENTRIES entries, and their offsets."""
+    """Return payloads of 0 to 300 bytes for ENTRIES entries, and their offsets."""
     chance = np.random.default_rng(7)
     offsets = np.concatenate([[0], np.cumsum(chance.integers(0, 300, ENTRIES))])
     return chance.bytes(int(offsets[-1])), offsets
@@ -84,7 +84,7 @@ def test_pipelined_reads(channel: Channel) -> None:
 
 
 def test_batch_limits(channel: Channel) -> None:
-    """Count and size bound a batch, one entry always comes, a gap ends it."""
+    """Count and size bound a batch, one entry always comes, and a gap ends it."""
     for entry in (0, 1, 2, 4):
         add(channel, entry, bytes(1000))
     assert len(channel.batch_read(LEDGER, 0, 2)) == 2
@@ -109,7 +109,7 @@ def test_what_is_not_there(channel: Channel) -> None:
 
 
 def test_fence(channel: Channel) -> None:
-    """B8, B9: a fence answers the last entry and stops the writer, a stream too; recovery goes on."""
+    """B8, B9: a fence returns the last entry and stops the writer and its stream, but recovery goes on."""
     with channel.add_stream(LEDGER, 0, digest=DIGEST) as stream:
         stream.append(b"abc", np.arange(4))
     assert DIGEST.open(channel.fence(LEDGER, DIGEST.master_key) or b"", LEDGER).entry == 2

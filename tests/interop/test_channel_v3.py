@@ -1,4 +1,4 @@
-"""Our V3 channel against one bookie, Apache BookKeeper's and ours: the same operations, the same outcomes."""
+"""Our V3 channel against one bookie, Apache BookKeeper's and ours: the same operations have the same outcomes."""
 
 import itertools
 from collections.abc import Iterator
@@ -29,31 +29,31 @@ LONG_MS = 60_000
 
 @pytest.fixture(scope="module")
 def ledgers() -> Iterator[int]:
-    """Ledger ids, far enough apart for a test to use a few hundred behind its own."""
+    """Ledger ids, far enough apart for a test to use a few hundred after its own."""
     return itertools.count(1_000_000, 1000)
 
 
 @pytest.fixture
 def ledger(ledgers: Iterator[int]) -> int:
-    """A ledger of the test's own: the bookies stand for all tests of this file."""
+    """A ledger of the test's own, because the bookies stand for all tests of this file."""
     return next(ledgers)
 
 
 @pytest.fixture(params=["java", "ours"])
 def port(request: pytest.FixtureRequest, standing: Standing, shared_cluster_uri: str) -> int:
-    """A bookie: once Apache BookKeeper's, once ours."""
+    """The port of a bookie: once Apache BookKeeper's, and once ours."""
     return standing(request.param, shared_cluster_uri).port
 
 
 @pytest.fixture
 def channel(port: int) -> Iterator[ChannelV3]:
-    """A channel to it."""
+    """A channel to the bookie."""
     with ChannelV3.connect("127.0.0.1", port) as channel:
         yield channel
 
 
 def stored(ledger: int, entry: int, lac: int | None = None, digest: Digest = DIGEST) -> bytes:
-    """An entry as stored; its LAC is the entry in front of it unless given."""
+    """Return an entry as it is stored. Its LAC is the entry before it unless given."""
     return digest.seal(ledger, entry, b"payload", lac=entry - 1 if lac is None else lac, length=7 * (entry + 1))
 
 
@@ -87,10 +87,11 @@ def test_stream(channel: ChannelV3, ledger: int) -> None:
 
 
 def test_the_longest_wait_ends(channel: ChannelV3, ledger: int) -> None:
-    """A wait ends with the add that raises the LAC, with an explicit LAC, and with a fence; or with its time.
+    """A wait ends with the add that raises the LAC, with an explicit LAC, with a fence, or when its time is over.
 
-    Upstream serves waits and adds on threads of their own: where an add overtakes the wait before it, that finds the
-    LAC risen already and tells no time.
+    Upstream serves waits and adds on threads of their own. An add that overtakes the wait before it has raised the
+    LAC
+    when the wait is served, and the answer then carries no time.
     """
     add(channel, ledger, 0)
     assert channel.wait_for_lac(ledger, -1, 10).entry is None
@@ -117,7 +118,8 @@ def test_the_longest_wait_ends(channel: ChannelV3, ledger: int) -> None:
 def test_many_waits_at_once(channel: ChannelV3, ledger: int) -> None:
     """200 ledgers are waited for on one connection while it adds to all of them.
 
-    The short wait in front is for upstream, which knows a LAC only of ledgers that somebody has waited for already.
+    The short wait before that is for upstream, which knows the LAC only of ledgers that somebody has waited for
+    already.
     """
     numbers = range(ledger, ledger + 200)
     for number in numbers:
@@ -131,7 +133,7 @@ def test_many_waits_at_once(channel: ChannelV3, ledger: int) -> None:
 
 
 def test_explicit_lacs(channel: ChannelV3, ledger: int) -> None:
-    """An explicit LAC is stored as it came, is told beside the last entry, and counts as LAC."""
+    """An explicit LAC is stored as it came, is returned beside the last entry, and counts as LAC."""
     add(channel, ledger, 0)
     add(channel, ledger, 1)
     assert channel.read_lac(ledger) == (None, stored(ledger, 1))
@@ -159,7 +161,7 @@ def test_deferred_sync_and_force(start_bookies: Start, ledger: int) -> None:
 
 
 def test_fencing_race(channel: ChannelV3, ledger: int) -> None:
-    """Whoever adds while another fences: everything acknowledged is in front of the fence, nothing behind it."""
+    """When one client adds while another fences, everything acknowledged is before the fence, and nothing after it."""
     writer = channel.add_stream(ledger, 0, digest=DIGEST, outstanding=200)
 
     def write() -> int:
@@ -182,13 +184,15 @@ def test_fencing_race(channel: ChannelV3, ledger: int) -> None:
 
 
 def test_what_a_bookie_tells(channel: ChannelV3) -> None:
-    """Disks: as much as there is, no more free than that."""
+    """The bookie reports the size of its disks, and no more free space than that."""
     info = channel.bookie_info()
     assert 0 < info.free <= info.total
 
 
 def test_list_of_entries(standing: Standing, shared_cluster_uri: str, ledger: int) -> None:
-    """The list names what is stored without the holes; an unknown ledger has none. Upstream's storage never answers."""
+    """The list names what is stored without the holes, and an unknown ledger has none. Upstream's storage never
+    answers.
+    """
     with ChannelV3.connect("127.0.0.1", standing("ours", shared_cluster_uri).port) as channel:
         for entry in (0, 1, 2, 5, 6, 8):
             add(channel, ledger, entry)

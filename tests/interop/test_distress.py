@@ -1,6 +1,6 @@
-"""A bookie that distrusts what it has, one that is asked too much, and frames that are too large: Java's and ours.
+"""A bookie that distrusts its own data, one that is asked too much, and frames that are too large: Java's and ours.
 
-The Java bookie is one for all of it: it starts as after a crash without a journal, with short queues.
+One Java bookie serves all of these tests: it starts as after a crash without a journal, with short queues.
 """
 
 import threading
@@ -50,7 +50,7 @@ NARROW = {
 
 @pytest.fixture(scope="module")
 def distrusted(shared_cluster_uri: str) -> Iterator[MetadataDriver]:
-    """Ledgers of both bookies that nobody can recover, for two more bookies that they name do not exist."""
+    """Ledgers of both bookies that nobody can recover, because two more bookies that they name do not exist."""
     ensemble = ("distressed-java", "distressed-ours", "127.0.0.1:1", "127.0.0.1:2")
     metadata = LedgerMetadata(
         ensemble_size=4,
@@ -119,7 +119,7 @@ Exchange = tuple[bytes, bytes]
 
 
 def in_v3(number: int, part: pb.AddRequest | pb.ReadRequest | pb.ForceLedgerRequest, priority: int = 0) -> Exchange:
-    """With what upstream puts into a refusal: the ids of the request, and the status twice."""
+    """Make the refusal in V3 with what upstream puts into it: the ids of the request, and the status twice."""
     operation, name = OPERATIONS[type(part)]
     request = pb.Request(header=pb.BKPacketHeader(version=3, operation=operation, txnId=number))  # type: ignore[arg-type]
     refused = pb.Response(header=request.header, status=pb.ETOOMANYREQUESTS)
@@ -134,7 +134,7 @@ def in_v3(number: int, part: pb.AddRequest | pb.ReadRequest | pb.ForceLedgerRequ
 
 
 def in_v2(number: int, op: int, ledger: int, entry: int, flags: int = 0) -> Exchange:
-    """With what upstream puts into a refusal: the ids of the request."""
+    """Make the refusal in V2 with what upstream puts into it: the ids of the request."""
     body, key = (sealed(ledger, entry), KEY) if op == v2.ADD else (None, KEY if flags & 1 else None)
     batch = {"request_id": number, "count_max": 1, "size_max": 1} if op == v2.BATCH_READ else {}
     request = v2.Request(op, flags=flags, ledger=ledger, entry=entry, key=key, body=body, **batch)
@@ -161,7 +161,7 @@ BURSTS: dict[str, tuple[Callable[[int], Exchange], bool]] = {
 
 
 def burst(port: int, exchanges: list[Exchange]) -> list[bytes]:
-    """The answers to all of it on one connection, sent as fast as it goes."""
+    """Send all requests on one connection as fast as possible, and return the answers."""
     with Wire(port) as wire:
         sender = threading.Thread(target=wire.sock.sendall, args=(b"".join(request for request, _ in exchanges),))
         sender.start()
@@ -171,7 +171,7 @@ def burst(port: int, exchanges: list[Exchange]) -> list[bytes]:
 
 
 def is_refusal(answer: bytes) -> bool:
-    """Whether a frame in either protocol says that there is too much to do."""
+    """Return whether a frame in either protocol says that there is too much to do."""
     if answer[4] == v2.V3_HEADER_TAG:
         return pb.Response.FromString(answer[4:]).status == pb.ETOOMANYREQUESTS
     told = v2.decode_response(answer[4:])
@@ -181,7 +181,9 @@ def is_refusal(answer: bytes) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bursts(narrow: Port, standing: Standing, shared_cluster_uri: str, kind: str) -> None:
-    """What the queue does not take is refused with the same bytes by both; fences and high priority never are."""
+    """Both bookies refuse what the queue does not take, with the same bytes. Fences and high priority are never
+    refused.
+    """
     port = narrow(kind)
     for entry in range(0, BURST, BURST // 10):
         assert Bookie(port).ask(add(STORED, entry)) == 0
@@ -202,7 +204,7 @@ def test_bursts(narrow: Port, standing: Standing, shared_cluster_uri: str, kind:
 
 
 def added(port: int, ledger: int, frame_bytes: int) -> int | str:
-    """What becomes of an entry whose frame, length and all, has so many bytes."""
+    """Return what becomes of an entry whose whole frame has this many bytes."""
     spare = len(v2.encode_request(v2.Request(v2.ADD, key=KEY, body=DIGEST.seal(ledger, 0, b"", lac=-1, length=0))))
     payload = bytes(frame_bytes - spare)
     request = v2.Request(v2.ADD, key=KEY, body=DIGEST.seal(ledger, 0, payload, lac=-1, length=len(payload)))
@@ -216,7 +218,7 @@ def added(port: int, ledger: int, frame_bytes: int) -> int | str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_entries_that_are_too_large(narrow: Port, kind: str) -> None:
-    """The largest frame is taken by both, one byte more costs the connection, and others are served as before."""
+    """Both take the largest frame. One byte more costs the connection, and others are served as before."""
     sizes = (FRAME_MAX - 1, FRAME_MAX, FRAME_MAX + 1, 2 * FRAME_MAX, FRAME_MAX)
     answers = [added(narrow(kind), 881_000 + number, size) for number, size in enumerate(sizes)]
     assert answers == [0, 0, CLOSED, CLOSED, 0]

@@ -1,6 +1,6 @@
-"""SASL DIGEST-MD5, in clear and inside TLS: the Java client at our bookies, and our client's provider at Java's.
+"""SASL DIGEST-MD5 in clear and inside TLS: the Java client at our bookies, and our client's provider at Java's.
 
-Java takes its users from the JAAS file that the system property `java.security.auth.login.config` names; so each side
+Java takes its users from the JAAS file that the system property `java.security.auth.login.config` names, so each side
 that logs in as somebody is a process of its own.
 """
 
@@ -73,7 +73,7 @@ def ours(uri: str, bookies: StartOurs, tmp_path: Path) -> StartOurs:
 
 
 def life_of_a_ledger(client: Client, ensemble: int = 1) -> None:
-    """Create, add, read, recover."""
+    """Create a ledger, add to it, read it and recover it."""
     writer = client.call("create", e=ensemble, w=ensemble, a=ensemble, password="p")
     assert client.call("add", handle=writer["handle"], n=500, size=300)["added"] == 500
     assert client.call("read", handle=writer["handle"], first=0, last=499, size=300)["wrong"] == 0
@@ -82,7 +82,7 @@ def life_of_a_ledger(client: Client, ensemble: int = 1) -> None:
 
 
 def nothing_is_added(client: Client) -> None:
-    """The ledger is made, for that needs no bookie; its entries are refused."""
+    """Check that the ledger is made, which needs no bookie, and that its entries are refused."""
     writer = client.call("create", password="p")
     added = client.call("add", handle=writer["handle"], n=3, size=300)
     assert added["added"] == 0
@@ -90,9 +90,10 @@ def nothing_is_added(client: Client) -> None:
 
 
 def until_refused(target: BookieProcess, client: Client) -> None:
-    """It cannot write, and the log tells once a second who was turned away, and why.
+    """Check that the client cannot write, and that the log says once a second who was turned away, and why.
 
-    In V2 a client may take the answer to START_TLS for another one and give up before it logs in: then it tries again.
+    In V2 a client may take the answer to START_TLS for another one and give up before it logs in. Then it tries
+    again.
     """
     deadline = time.monotonic() + REFUSED_S
     nothing_is_added(client)
@@ -106,7 +107,7 @@ def until_refused(target: BookieProcess, client: Client) -> None:
 def test_a_java_client_logs_in_and_works(
     ours: StartOurs, java_as: Callable[[str], Driver], uri: str, *, v2: bool
 ) -> None:
-    """With Java's own provider, in either protocol; the log has neither user's password."""
+    """It does so with Java's own provider, in either protocol, and the log has neither user's password."""
     targets = ours(2)
     client = Client(java_as(PASSWORD), uri, v2=v2, settings=SASL_CLIENT)
     life_of_a_ledger(client, 2)
@@ -138,7 +139,7 @@ def test_a_java_client_that_does_not_log_in(ours: StartOurs, java_driver: Driver
 
 @pytest.fixture
 def ca(tmp_path: Path) -> Authority:
-    """Vouches for bookies and clients."""
+    """The certificate authority of bookies and clients."""
     return Authority(tmp_path / "ca")
 
 
@@ -146,7 +147,7 @@ def ca(tmp_path: Path) -> Authority:
 def test_a_java_client_logs_in_inside_tls(
     ours: StartOurs, java_as: Callable[[str], Driver], uri: str, ca: Authority, *, v2: bool
 ) -> None:
-    """Some of its messages come in clear around START_TLS; it is let in all the same, and works."""
+    """Some of its messages come in clear around START_TLS. It is let in all the same, and works."""
     targets = ours(2, **bookie_keys(ca))
     client = Client(java_as(PASSWORD), uri, v2=v2, settings={**SASL_CLIENT, **client_keys(ca)})
     life_of_a_ledger(client, 2)
@@ -158,9 +159,10 @@ def test_a_java_client_logs_in_inside_tls(
 def test_java_clients_that_log_in_while_they_ask_for_encryption(
     ours: StartOurs, java_as: Callable[[str], Driver], ca: Authority
 ) -> None:
-    """Which comes first is another matter on each connection: all get in.
+    """Which of the two comes first varies between connections, and all of them get in.
 
-    Not so in V2: behind an answer in V2 that client takes the one to START_TLS for V2 as well, and connects anew.
+    This is not so in V2: after an answer in V2 that client takes the one to START_TLS for V2 as well, and connects
+    anew.
     """
     (target,) = ours(1, **bookie_keys(ca))
     driver, settings = java_as(PASSWORD), {**SASL_CLIENT, **client_keys(ca)}
@@ -198,12 +200,14 @@ def java_bookie(java_peer: JavaPeer, uri: str, tmp_path: Path) -> Iterator[Calla
 
 
 def session(password: str = PASSWORD) -> ClientSession:
-    """Our side."""
+    """Make our side of the conversation."""
     return SaslClient(USER, password).session("127.0.0.1")
 
 
 def test_our_provider_logs_in_at_a_java_bookie(java_bookie: Callable[..., JavaBookie]) -> None:
-    """Both protocols, and both proofs hold; before it, the same requests are refused in the same way."""
+    """It does so in both protocols, and both proofs hold. Before that, the same requests are refused in the same
+    way.
+    """
     address = ("127.0.0.1", java_bookie().port)
     for protocol in (2, 3):
         with Peer(address) as peer:
@@ -220,7 +224,9 @@ def test_our_provider_logs_in_at_a_java_bookie(java_bookie: Callable[..., JavaBo
 def test_our_clients_log_in_at_a_java_bookie_inside_tls(
     java_bookie: Callable[..., JavaBookie], uri: str, ca: Authority
 ) -> None:
-    """The asyncio client and the channels, in both protocols; a wrong password gets no answer and nothing is served."""
+    """The asyncio client and the channels do so in both protocols. With a wrong password nothing is answered or
+    served.
+    """
     bookie = java_bookie(**bookie_keys(ca))
     party = ca.issue("client")
     tls = Tls(ca.certificate, party.certificate, party.key)

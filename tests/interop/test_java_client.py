@@ -15,7 +15,7 @@ ADD_OVERHEAD = 4 + 4 + 20 + 32 + 4
 
 
 def batch_read(client: Client, **arguments: int) -> Answer:
-    """By real batches; singly by a client that has none."""
+    """Read by real batches, or singly with a client that has none."""
     if not BATCH_READS:
         arguments.pop("count", None)
         return client.call("read", **arguments)
@@ -28,7 +28,10 @@ def batch_read(client: Client, **arguments: int) -> Answer:
     ("ensemble", "write", "ack"), [(1, 1, 1), pytest.param(3, 2, 2, marks=pytest.mark.quick), (3, 3, 2)]
 )
 def test_the_life_of_a_ledger(start_bookies: Start, client: Client, ensemble: int, write: int, ack: int) -> None:
-    """Create, add, read, batch-read, fence by opening with recovery, refuse the old writer, read again, delete."""
+    """The client creates, adds, reads, batch-reads, fences by opening with recovery, is refused as the old writer,
+    reads
+    again and deletes.
+    """
     start_bookies(ensemble)
     writer = client.call("create", e=ensemble, w=write, a=ack, password="secret")
     handle, count, size = writer["handle"], 2000, 700
@@ -53,7 +56,7 @@ def test_the_life_of_a_ledger(start_bookies: Start, client: Client, ensemble: in
 
 @pytest.mark.since(4, 17)
 def test_batches_are_really_batches(start_bookies: Start, client: Client) -> None:
-    """The client falls back to single reads without a word; here it must not, and answers hold what was asked for."""
+    """The client falls back to single reads silently. Here it must not, and answers hold what was asked for."""
     start_bookies(1)
     handle = client.call("create")["handle"]
     client.call("add", handle=handle, n=1000, size=100)
@@ -66,7 +69,7 @@ def test_batches_are_really_batches(start_bookies: Start, client: Client) -> Non
 
 @pytest.mark.parametrize("digest", ["CRC32", "CRC32C", "MAC", "DUMMY"])
 def test_each_digest(start_bookies: Start, client: Client, digest: str) -> None:
-    """The bookie stores entries as they come: every digest of the client verifies what it reads back."""
+    """The bookie stores entries as they come, so every digest of the client verifies what it reads back."""
     start_bookies(1)
     writer = client.call("create", digest=digest, password="pw")
     client.call("add", handle=writer["handle"], n=200, size=333)
@@ -77,7 +80,7 @@ def test_each_digest(start_bookies: Start, client: Client, digest: str) -> None:
 
 
 def test_empty_and_large_entries(start_bookies: Start, client: Client) -> None:
-    """Entries without content, and the largest that the frame limit admits, side by side in one ledger."""
+    """Entries without content and the largest that the frame limit admits are stored side by side in one ledger."""
     start_bookies(1)
     handle = client.call("create")["handle"]
     largest = FRAME_MAX - ADD_OVERHEAD
@@ -125,7 +128,7 @@ def test_a_wrong_password_opens_nothing(start_bookies: Start, client: Client) ->
 
 
 def test_a_bookie_that_went_away_is_replaced(start_bookies: Start, client: Client) -> None:
-    """kill -9 of one of three bookies while the writer goes on: the ensemble changes and nothing is lost."""
+    """One of three bookies is killed while the writer goes on: the ensemble changes and nothing is lost."""
     bookies = start_bookies(4)
     writer = client.call("create", e=3, w=2, a=2)
     handle = writer["handle"]

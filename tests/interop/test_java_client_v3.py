@@ -1,7 +1,8 @@
-"""An unmodified Apache BookKeeper client in V3, its default, against clusters of three bookies: theirs and ours alike.
+"""An unmodified Apache BookKeeper client in V3, its default, against clusters of three bookies: theirs and ours
+alike.
 
-The bookies stand for all tests of this file; every ledger is a test's own. What only V3 has is tried at ours inside
-TLS, too, without and with roles of certificates.
+The bookies stand for all tests of this file, and every ledger is a test's own. What only V3 has is tried at ours
+inside TLS too, with and without roles of certificates.
 """
 
 import time
@@ -47,7 +48,10 @@ def new_client(java_driver: Driver, cluster: Cluster) -> Iterator[NewClient]:
 
 
 def test_the_life_of_a_ledger(new_client: NewClient) -> None:
-    """Create, add, read, close, open, read again, delete; and another that is fenced by opening it with recovery."""
+    """The client creates, adds, reads, closes, opens, reads again and deletes a ledger, and fences another by opening
+    it with
+    recovery.
+    """
     client = new_client()
     writer = client.call("create", e=3, w=2, a=2, password="pw")
     assert client.call("add", handle=writer["handle"], n=2000, size=SIZE)["added"] == 2000
@@ -70,7 +74,7 @@ def test_the_life_of_a_ledger(new_client: NewClient) -> None:
 
 
 def test_two_clients_race(new_client: NewClient) -> None:
-    """One writes, another recovers meanwhile: the ledger ends behind everything acknowledged, and all of it reads."""
+    """While one writes, another recovers: the ledger ends after everything acknowledged, and all of it can be read."""
     writing, recovering = new_client(), new_client()
     for _ in range(3):
         writer = writing.call("create", e=3, w=2, a=2)
@@ -87,7 +91,7 @@ def test_two_clients_race(new_client: NewClient) -> None:
 
 @guarded
 def test_deferred_sync(new_client: NewClient) -> None:
-    """Unsynced adds do not move the LAC; force does, and then readers see them."""
+    """Unsynced adds do not move the LAC until force does, and then readers see them."""
     client = new_client()
     writer = client.call("create", e=3, w=3, a=2, deferred=True)
     assert client.call("add", handle=writer["handle"], n=100, size=SIZE)["added"] == 100
@@ -102,7 +106,7 @@ def test_deferred_sync(new_client: NewClient) -> None:
 @guarded
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_explicit_lacs(new_client: NewClient, v2: bool) -> None:
-    """A writer that pauses publishes its last entry; a reader waits for it. V2's client has a second connection."""
+    """A writer that pauses publishes its last entry, and a reader waits for it. V2's client has a second connection."""
     writing, reading = new_client(v2=v2, explicitLacInterval="20"), new_client()
     writer = writing.call("create", e=3, w=3, a=2)
     reader = reading.call("open", ledger=writer["ledger"])
@@ -142,7 +146,7 @@ DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 @guarded
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_single_requests(java_driver: Driver, cluster: Cluster, v2: bool) -> None:
-    """What only V3 has, request by request; a client in V2 sends it on a second connection, but refuses to force."""
+    """What only V3 has, request by request. A client in V2 sends it on a second connection, but refuses to force."""
     common: dict[str, Any] = {"bookie": cluster.bookies[0].id, "ledger": 880_000 + v2, "password": "pw"}
 
     def call(op: str, **arguments: Any) -> dict[str, Any]:

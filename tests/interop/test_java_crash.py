@@ -1,6 +1,6 @@
-"""kill -9 under the Java client: what it was told is stored must be there afterwards, every entry of it (B1, B3).
+"""Kills bookies under the Java client: every entry that it was told is stored must be there afterwards (B1, B3).
 
-The main job stands here: a million entries, a kill, a batch read of all of them with nothing missing.
+The largest test is here: a million entries, a kill, and a batch read of all of them with nothing missing.
 """
 
 import threading
@@ -19,7 +19,7 @@ SHORT = {"zkTimeout": "4000"}
 
 @pytest.mark.slow
 def test_a_million_entries_outlive_a_kill(start_ours: Start, client: Client) -> None:
-    """A million entries of 1 KiB, kill -9, restart, recovery, and a batch read that finds each with its content."""
+    """After a million entries of 1 KiB, a kill, a restart and a recovery, a batch read finds each with its content."""
     bookie = start_ours(1, **SHORT)[0]
     writer = client.call("create", password="main job")
     added = client.call("add", handle=writer["handle"], n=MILLION, size=1024, window=2000, seconds=900)
@@ -40,7 +40,9 @@ def test_a_million_entries_outlive_a_kill(start_ours: Start, client: Client) -> 
 def test_acknowledged_entries_outlive_a_kill_while_writing(
     start_bookies: Start, client: Client, entries_before_kill: int
 ) -> None:
-    """kill -9 in the middle of a stream of adds: recovery closes the ledger at or behind what was acknowledged."""
+    """The bookie is killed in the middle of a stream of adds: recovery closes the ledger at or after what was
+    acknowledged.
+    """
     bookie = start_bookies(1, **SHORT)[0]
     writer = client.call("create")
     adding = client.driver.submit("add", handle=writer["handle"], n=MILLION, size=300, window=500)
@@ -59,7 +61,7 @@ def test_acknowledged_entries_outlive_a_kill_while_writing(
 
 
 def test_kills_again_and_again(start_ours: Start, client: Client) -> None:
-    """Several ledgers, several kills, restarts on the same directories: each ledger is whole at the end."""
+    """After several kills and restarts on the same directories, each of several ledgers is whole."""
     bookie = start_ours(1, **SHORT)[0]
     ledgers = []
     for _ in range(4):

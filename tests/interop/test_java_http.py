@@ -1,6 +1,6 @@
 """HTTP ports of a Java bookie and of ours, each with one closed ledger: paths, statuses, shapes of JSON, and metrics.
 
-What differs stands here with its reason; a reason that nothing needs any more fails, too.
+Each difference is listed here with its reason, and a reason that nothing needs any more fails the test.
 """
 
 import json
@@ -45,7 +45,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The same done to both."""
+    """The two bookies, to which the same is done."""
 
     java: Side
     ours: Side
@@ -53,7 +53,7 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def http_peer() -> JavaPeer:
-    """Apache BookKeeper with what serves HTTP."""
+    """Apache BookKeeper with the jars that serve HTTP."""
     try:
         return find_http_peer()
     except JavaUnavailable as reason:
@@ -61,7 +61,7 @@ def http_peer() -> JavaPeer:
 
 
 def used(uri: str, address: tuple[str, int], http: str) -> Side:
-    """After a ledger was written, read, polled and fenced."""
+    """Return the side after a ledger was written, read, polled and fenced on it."""
     with BookKeeper(uri) as client:
         with client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, password=b"") as ledger:
             for number in range(3):
@@ -78,7 +78,7 @@ def used(uri: str, address: tuple[str, int], http: str) -> Side:
 
 @pytest.fixture(scope="module")
 def pair(http_peer: JavaPeer, zookeeper: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Each in a cluster of its own."""
+    """Both bookies, each in a cluster of its own."""
     with ExitStack() as undo:
         base = tmp_path_factory.mktemp("http")
         uris = [new_cluster(http_peer, zookeeper.address, base / f"init-{number}") for number in range(2)]
@@ -95,7 +95,7 @@ def pair(http_peer: JavaPeer, zookeeper: Any, tmp_path_factory: pytest.TempPathF
 
 
 def paths(peer: JavaPeer) -> set[str]:
-    """The constants of the class that routes, in the jar itself."""
+    """Return the constants of the routing class, from the jar itself."""
     (jar,) = [Path(one) for one in peer.classpath.split(":") if Path(one).name.startswith("http-server-")]
     with ZipFile(jar) as classes:
         router = classes.read("org/apache/bookkeeper/http/HttpRouter.class")
@@ -104,7 +104,7 @@ def paths(peer: JavaPeer) -> set[str]:
 
 
 def test_every_path_of_java_is_served(http_peer: JavaPeer) -> None:
-    """None is missing, and beyond them there is what begins otherwise."""
+    """No path of Java's is missing, and paths beyond them begin otherwise."""
     found = paths(http_peer)
     assert len(found) > 25
     assert found <= ROUTES.keys()
@@ -135,14 +135,14 @@ PLACEHOLDERS = {
 
 
 def named(key: str) -> str:
-    """A name without what is this bookie's alone."""
+    """Return a name without the parts that only this bookie has."""
     for pattern, placeholder in PLACEHOLDERS.items():
         key = re.sub(pattern, placeholder, key)
     return key
 
 
 def shape(value: object) -> object:
-    """Names and types."""
+    """Return names and types."""
     if isinstance(value, dict):
         return {named(key): shape(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def shape(value: object) -> object:
 
 
 def asked(side: Side, request: str) -> tuple[int, object]:
-    """Status, and the shape of JSON or that it is text; the words of a refusal are everybody's own."""
+    """Return the status and the shape of JSON, or that it is text. The words of a refusal are not compared."""
     answer = side.port.get(request.format(ledger=side.ledger))
     if answer.status != 200:
         return answer.status, None
@@ -162,7 +162,7 @@ def asked(side: Side, request: str) -> tuple[int, object]:
 
 
 def test_what_only_asks_is_answered_alike(http_peer: JavaPeer, pair: Pair) -> None:
-    """Status and shape."""
+    """Requests that change nothing get the same status and shape from both."""
     found = {}
     for path in sorted(paths(http_peer)):
         for request in (path, *(f"{path}?{query}" for query in QUERIES.get(path, ()))):
@@ -176,7 +176,7 @@ Metric = tuple[str, frozenset[str]]
 
 
 def metrics(text: str) -> Mapping[str, Metric]:
-    """Type and labels by name."""
+    """Return type and labels by name."""
     kinds = dict(re.findall(r"^# TYPE (\S+) (\w+)", text, re.MULTILINE))
     labels: dict[str, set[str]] = {name: set() for name in kinds}
     for name, given in re.findall(r"^([a-zA-Z_]\w*)\{([^}]*)\}", text, re.MULTILINE):
@@ -228,7 +228,7 @@ UNQUANTILED = r"\w+_NUM_BYTES_(READ|WRITTEN)"
 
 
 def unlike(java: Mapping[str, Metric], ours: Mapping[str, Metric]) -> Iterator[str]:
-    """What both show, but not with the same type and labels."""
+    """Return the metrics that both show, but not with the same type and labels."""
     for name in java.keys() & ours.keys():
         (kind, labels), (our_kind, our_labels) = java[name], ours[name]
         if kind != our_kind and kind:
@@ -239,7 +239,9 @@ def unlike(java: Mapping[str, Metric], ours: Mapping[str, Metric]) -> Iterator[s
 
 
 def test_every_metric_of_java_is_shown(pair: Pair) -> None:
-    """By its name, with its type and labels; what is not has a reason, and each reason something to explain."""
+    """Each is shown by its name, with its type and labels. One that is not has a reason, and each reason explains
+    something.
+    """
     java, ours = (
         metrics(re.sub(r"_dir_+\w+_usage", "_dir_PATH_usage", side.port.get("/metrics").text))
         for side in (pair.java, pair.ours)

@@ -33,20 +33,20 @@ class Raw:
         self.bookie = bookie
 
     def call(self, op: str, entry: int, **arguments: Any) -> Answer:
-        """One request for `entry`, with the right password unless `arguments` say otherwise."""
+        """Send one request for `entry`, with the right password unless `arguments` say otherwise."""
         defaults: dict[str, Any] = {"bookie": self.bookie, "ledger": LEDGER, "password": "pw", "entry": entry}
         return self.driver.call(op, **{**defaults, **arguments})
 
     def add(self, entry: int, **arguments: Any) -> int:
-        """Code of an ADD."""
+        """Return the code of an ADD."""
         return int(self.call("raw_add", entry, **arguments)["code"])
 
     def read(self, entry: int, **arguments: Any) -> int:
-        """Code of a READ."""
+        """Return the code of a READ."""
         return int(self.call("raw_read", entry, **arguments)["code"])
 
     def batch(self, entry: int, **arguments: Any) -> Answer:
-        """Answer of a BATCH_READ."""
+        """Return the answer of a BATCH_READ."""
         return self.call("raw_batch", entry, **arguments)
 
 
@@ -57,7 +57,9 @@ def raw(start_bookies: Start, java_driver: Driver) -> Raw:
 
 
 def test_entries_come_back_as_they_went(raw: Raw) -> None:
-    """The entry that a READ answers is the entry of the ADD byte for byte; content by the rule both languages know."""
+    """The entry that a READ returns is the entry of the ADD byte for byte, with content by the rule both languages
+    know.
+    """
     assert raw.add(3, size=50, lac=1, length=200) == 0
     data = bytes.fromhex(raw.call("raw_read", 3)["data"])
     assert data[:32] == b"".join(number.to_bytes(8, "big") for number in (LEDGER, 3, 1, 200))
@@ -76,12 +78,12 @@ def test_what_is_not_there(raw: Raw) -> None:
 
 
 def test_an_entry_may_be_added_again(raw: Raw) -> None:
-    """A repeated ADD is acknowledged, not refused: clients resend."""
+    """A repeated ADD is acknowledged, not refused, because clients resend."""
     assert [raw.add(0), raw.add(0), raw.add(0)] == [0, 0, 0]
 
 
 def test_fencing_keeps_writers_out(raw: Raw) -> None:
-    """After a fencing READ plain adds are refused, recovery adds are taken, reads go on (B5)."""
+    """After a fencing READ plain adds are refused, but recovery adds are taken and reads go on (B5)."""
     assert raw.add(0) == 0
     assert raw.read(-1, flags=FLAG_FENCE) == 0
     assert raw.add(1) == FENCED
@@ -93,13 +95,13 @@ def test_fencing_keeps_writers_out(raw: Raw) -> None:
 
 
 def test_fencing_an_unknown_ledger_creates_it_fenced(raw: Raw) -> None:
-    """The fencer may come before the first entry: nothing to read, and the late writer is refused."""
+    """The fencer may come before the first entry: there is nothing to read, and the late writer is refused."""
     assert raw.read(-1, flags=FLAG_FENCE) == NO_SUCH_ENTRY
     assert raw.add(0) == FENCED
 
 
 def test_fencing_survives_kill(start_bookies: Start, java_driver: Driver) -> None:
-    """An answered fence outlives kill -9 (B5)."""
+    """An answered fence survives a kill (B5)."""
     bookie = start_bookies(1, zkTimeout="4000")[0]
     raw = Raw(java_driver, bookie.id)
     assert raw.add(0) == 0
@@ -111,7 +113,7 @@ def test_fencing_survives_kill(start_bookies: Start, java_driver: Driver) -> Non
 
 
 def test_fencing_a_ledger_without_entries_survives_kill(start_ours: Start, java_driver: Driver) -> None:
-    """The same for a ledger that only its fence has made known; upstream forgets it, because it logs no key (B5)."""
+    """So does the fence of a ledger that only it has made known; upstream forgets it, because it logs no key (B5)."""
     bookie = start_ours(1, zkTimeout="4000")[0]
     raw = Raw(java_driver, bookie.id)
     assert raw.read(-1, flags=FLAG_FENCE) == NO_SUCH_ENTRY
@@ -141,7 +143,7 @@ def test_the_master_key_is_compared(raw: Raw) -> None:
 
 
 def test_the_master_key_survives_a_restart(start_bookies: Start, java_driver: Driver) -> None:
-    """The key is stored with the ledger: after a clean restart it is still compared."""
+    """The key is stored with the ledger, so it is still compared after a clean restart."""
     bookie = start_bookies(1)[0]
     raw = Raw(java_driver, bookie.id)
     assert raw.add(0) == 0
@@ -170,7 +172,10 @@ CASES = [
 
 
 def test_how_much_a_batch_holds(raw: Raw) -> None:
-    """Count limit, size limit with headers counted, end of ledger, a gap: entries 0 to 19 and 22 to 24 exist."""
+    """A batch ends at its count, its size with headers counted, the end of the ledger, or a gap. Entries 0 to 19 and
+    22 to
+    24 exist.
+    """
     for entry in [*range(20), 22, 23, 24]:
         assert raw.add(entry, size=100) == 0
     got = [len(raw.batch(first, count=count, max_size=size)["sizes"]) for first, count, size, _ in CASES]
@@ -178,7 +183,7 @@ def test_how_much_a_batch_holds(raw: Raw) -> None:
 
 
 def test_a_batch_of_uneven_entries_stays_within_its_limit(raw: Raw) -> None:
-    """The first entry always comes, the frame never exceeds the limit, ids follow each other."""
+    """The first entry always comes, the frame never exceeds the limit, and ids follow each other."""
     sizes = [10, 3000, 5, 5, 900, 0, 0, 70]
     for entry, size in enumerate(sizes):
         assert raw.add(entry, size=size) == 0
@@ -193,7 +198,7 @@ def test_a_batch_of_uneven_entries_stays_within_its_limit(raw: Raw) -> None:
 
 
 def test_entries_in_any_order(raw: Raw) -> None:
-    """Adds need not arrive in order; the last entry is the highest id, not the latest."""
+    """Adds need not arrive in order, and the last entry is the highest id, not the latest."""
     for entry in (7, 2, 9, 4):
         assert raw.add(entry) == 0
     last = bytes.fromhex(raw.call("raw_read", -1)["data"])

@@ -24,7 +24,7 @@ NOT_LET_IN = {"another role": "0:reader", "second role": "0:reader,writer", "no 
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for bookies and clients."""
+    """The certificate authority of bookies and clients."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
@@ -37,7 +37,7 @@ def uri(
     ca: Authority,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> str:
-    """A cluster of one bookie that lets in roles."""
+    """A cluster of one bookie that admits certain roles."""
     uri = new_cluster(java_peer, zookeeper.address, tmp_path_factory.mktemp("init"))
     standing(request.param, uri, **bookie_keys(ca), **ROLES)
     return uri
@@ -59,12 +59,12 @@ def showing(java_driver: Driver, uri: str, ca: Authority) -> Iterator[Callable[.
 
 @pytest.mark.parametrize(("unit", "v2"), LET_IN)
 def test_a_role_that_is_let_in(showing: Callable[..., Client], unit: str, *, v2: bool) -> None:
-    """A ledger's life."""
+    """A client with the role goes through a ledger's life."""
     life_of_a_ledger(showing(unit, v2=v2))
 
 
 @pytest.mark.parametrize("v2", [True, False], ids=["v2", "v3"])
 @pytest.mark.parametrize("unit", NOT_LET_IN.values(), ids=NOT_LET_IN)
 def test_a_role_that_is_not(showing: Callable[..., Client], unit: str, *, v2: bool) -> None:
-    """The bookie trusts its certificate, and refuses what it asks."""
+    """The bookie trusts the client's certificate, but refuses what it asks."""
     nothing_is_added(showing(unit, v2=v2))

@@ -1,4 +1,6 @@
-"""TLS between our parts and Apache BookKeeper's: its client against our bookie, our channel against bookies of both."""
+"""TLS between our parts and Apache BookKeeper's: its client against our bookie, and our channel against both
+bookies.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,13 @@ DIGEST = Digest.of(DigestType.CRC32C, b"pw")
 
 @pytest.fixture
 def ca(tmp_path: Path) -> Authority:
-    """Vouches for bookies and clients."""
+    """The certificate authority of bookies and clients."""
     return Authority(tmp_path / "ca")
 
 
 @pytest.fixture
 def cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
-    """A cluster of its own: the Java client must not find other tests' bookies."""
+    """A cluster of its own, because the Java client must not find other tests' bookies."""
     return new_cluster(java_peer, zookeeper.address, tmp_path / "init")
 
 
@@ -36,7 +38,9 @@ def cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
 def test_the_java_client_against_ours(
     start_ours: Start, java_driver: Driver, cluster_uri: str, ca: Authority, *, v2: bool, provider: str
 ) -> None:
-    """BR14: a ledger's life on two bookies, in either protocol and with either of its libraries; batches verified."""
+    """BR14: a ledger lives on two bookies in either protocol and with either of its libraries, and batches are
+    verified.
+    """
     start_ours(2, **bookie_keys(ca))
     settings = client_keys(ca, tlsProvider=provider, tlsHostnameVerificationEnabled="true")
     client = Client(java_driver, cluster_uri, v2=v2, settings=settings)
@@ -54,7 +58,7 @@ def test_the_java_client_against_ours(
 def test_a_java_client_without_a_certificate(
     start_ours: Start, java_driver: Driver, cluster_uri: str, ca: Authority
 ) -> None:
-    """Where one is required, nothing is added; where not, TLS works without."""
+    """Where one is required, nothing is added; where it is not, TLS works without."""
     (strict,) = start_ours(1, **bookie_keys(ca))
     client = Client(java_driver, cluster_uri, settings=client_keys(ca, certificate=False))
     refused = client.call("create", password="p")
@@ -68,7 +72,7 @@ def test_a_java_client_without_a_certificate(
 
 @pytest.mark.parametrize("kind", [Channel, ChannelV3])
 def test_our_channel(start_bookies: Start, ca: Authority, kind: type[Channel] | type[ChannelV3]) -> None:
-    """The same against both bookies: upgrade, adds, reads; and a client that trusts another authority goes away."""
+    """Upgrade, adds and reads work against both bookies, and a client that trusts another authority goes away."""
     (bookie,) = start_bookies(1, **bookie_keys(ca))
     client = ca.issue("client")
     tls = Tls(ca.certificate, client.certificate, client.key)

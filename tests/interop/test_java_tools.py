@@ -1,4 +1,4 @@
-"""Apache BookKeeper's own readers on what our bookie wrote: `bookkeeper shell` over its files, and the znodes beside.
+"""Apache BookKeeper's own readers on what our bookie wrote: `bookkeeper shell` over its files, and its znodes.
 
 The shell is a fresh process on our directories, as an operator would run it who moves between the two.
 """
@@ -50,14 +50,16 @@ def written(start_ours: Start, client: Client) -> tuple[Target, int]:
 
 
 def entries(text: str) -> list[tuple[int, int, int]]:
-    """(ledger, entry, size) of each record in the output of readlog or readjournal."""
+    """Return (ledger, entry, size) of each record in the output of readlog or readjournal."""
     return [(int(ledger), int(entry), int(size)) for entry, size, ledger, _ in ENTRY.findall(text)]
 
 
 def test_java_reads_our_journal(
     written: tuple[Target, int], java_peer: JavaPeer, cluster_uri: str, tmp_path: Path
 ) -> None:
-    """`readjournal`: the key, every entry, the fence, in order; the checksums that close our groups are skipped."""
+    """`readjournal` shows the key, every entry and the fence, in order, and skips the checksums that close our
+    groups.
+    """
     bookie, ledger = written
     bookie.kill()
     shell = Shell(java_peer, bookie, cluster_uri, tmp_path / "shell")
@@ -77,7 +79,7 @@ def test_java_reads_our_journal(
 def test_java_reads_our_entry_logs(
     written: tuple[Target, int], java_peer: JavaPeer, cluster_uri: str, tmp_path: Path
 ) -> None:
-    """`readlog` and `readlogmetadata`, after a clean stop: every entry, and what each log holds of each ledger."""
+    """After a clean stop, `readlog` and `readlogmetadata` show every entry, and what each log holds of each ledger."""
     bookie, ledger = written
     bookie.stop()
     shell = Shell(java_peer, bookie, cluster_uri, tmp_path / "shell")
@@ -93,7 +95,7 @@ def test_java_reads_our_entry_logs(
 def test_java_reads_our_mark(
     written: tuple[Target, int], java_peer: JavaPeer, cluster_uri: str, tmp_path: Path
 ) -> None:
-    """`lastmark` after a clean stop names our journal; nothing lies behind the mark."""
+    """After a clean stop `lastmark` names our journal, and nothing lies after the mark."""
     bookie, _ = written
     bookie.stop()
     shell = Shell(java_peer, bookie, cluster_uri, tmp_path / "shell")
@@ -130,7 +132,7 @@ def test_our_znodes_are_javas(
 
 
 def test_java_lists_our_bookie(start_ours: Start, java_peer: JavaPeer, cluster_uri: str, tmp_path: Path) -> None:
-    """`listbookies` finds ours as a writable one, `cookie_get` prints its cookie."""
+    """`listbookies` finds ours as a writable one, and `cookie_get` prints its cookie."""
     bookie = start_ours(1)[0]
     shell = Shell(java_peer, bookie, cluster_uri, tmp_path / "shell")
     assert bookie.id in shell("listbookies", "-rw")

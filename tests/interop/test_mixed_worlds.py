@@ -1,6 +1,6 @@
 """Java clients and ours on the same ledgers, on bookies of both kinds: what one writes the other reads and recovers.
 
-Every ledger lies on all three bookies of its world. The default is the world with both kinds in it;
+Every ledger lies on all three bookies of its cluster. By default that is the cluster with both kinds in it;
 BOOKIE_MIXED_WORLDS=all adds those of one kind.
 """
 
@@ -61,7 +61,7 @@ def world_uri(
 
 @pytest.fixture(scope="module", params=[True, False], ids=["v2", "v3"])
 def world(request: pytest.FixtureRequest, java_driver: Driver, world_uri: str) -> Iterator[World]:
-    """Clients of both kinds in one protocol. Batch reads are V2's in Java."""
+    """Clients of both kinds in one protocol. Only in V2 does Java have batch reads."""
     java = Client(java_driver, world_uri, v2=request.param, batch=request.param)
     with BookKeeper(world_uri, useV2WireProtocol=request.param) as ours:
         yield World(world_uri, java, ours, request.param)
@@ -78,7 +78,7 @@ class Written(NamedTuple):
 
 
 def created(world: World, writer: str, digest: str, *, w: int = 3, a: int = 2) -> Written:
-    """By the client of that kind, on all three bookies."""
+    """Make a ledger by the client of that kind, on all three bookies."""
     if writer == "java":
         made = world.java.call(
             "create", e=3, w=w, a=a, digest=DIGESTS[digest], password=PASSWORD, custom={"by": "java"}
@@ -114,7 +114,9 @@ def append(ledger: WriteHandle, count: int) -> None:
 
 
 def read_by_java(world: World, ledger: int, digest: str, *, recovery: bool = False) -> dict[str, Any]:
-    """Open it, read all of it singly and by batches; what the client says of it."""
+    """Open the ledger with Java's client, read all of it singly and by batches, and return what the client says of
+    it.
+    """
     handle = world.java.call("open", ledger=ledger, digest=DIGESTS[digest], password=PASSWORD, recovery=recovery)
     last = handle["lac"]
     for op in ("read", "batch_read") if world.v2 and BATCH_READS else ("read",):
@@ -124,7 +126,7 @@ def read_by_java(world: World, ledger: int, digest: str, *, recovery: bool = Fal
 
 
 def read_by_ours(world: World, ledger: int, *, recovery: bool = False) -> tuple[int, int]:
-    """Open it, read all of it singly and by batches; its last entry and length."""
+    """Open the ledger with our client, read all of it singly and by batches, and return its last entry and length."""
     with world.ours.open_ledger(ledger, password=PASSWORD.encode(), recovery=recovery) as reader:
         last = reader.last_add_confirmed
         expected = [payload(ledger, entry, SIZE) for entry in range(last + 1)]
@@ -137,7 +139,9 @@ def read_by_ours(world: World, ledger: int, *, recovery: bool = False) -> tuple[
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
 def test_what_one_writes_the_other_reads(world: World, writer: str, digest: str) -> None:
-    """Closed, striped over three bookies; with its length and custom metadata, and only with its password."""
+    """A closed ledger, striped over three bookies, is read with its length and custom metadata, and only with its
+    password.
+    """
     written = created(world, writer, digest, w=2)
     written.add(ENTRIES)
     written.close()
@@ -158,7 +162,9 @@ def test_what_one_writes_the_other_reads(world: World, writer: str, digest: str)
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
 def test_what_one_leaves_the_other_recovers(world: World, writer: str, digest: str) -> None:
-    """Nothing that was acknowledged is missing, the writer is told that it is fenced, and both read it then."""
+    """Nothing that was acknowledged is missing, the writer is told that it is fenced, and both can then read the
+    ledger.
+    """
     written = created(world, writer, digest)
     written.add(ENTRIES)
     if writer == "java":
@@ -175,9 +181,10 @@ def test_what_one_leaves_the_other_recovers(world: World, writer: str, digest: s
 
 @pytest.mark.parametrize("writer", ["java", "ours"])
 def test_recoveries_of_both_kinds_agree(world: World, writer: str) -> None:
-    """L10, L1: while a writer is at work, a Java client and ours recover its ledger at the same time: one last entry.
+    """L10, L1: when a Java client and ours recover a ledger at once while its writer works, they agree on the last
+    entry.
 
-    It is at or behind the last that was acknowledged, and both read all up to it.
+    It is at or after the last that was acknowledged, and both read everything up to it.
     """
     with ThreadPoolExecutor(3) as threads:
         for _ in range(3):
@@ -196,13 +203,13 @@ def test_recoveries_of_both_kinds_agree(world: World, writer: str) -> None:
 
 
 def test_the_example_of_the_documentation(world: World) -> None:
-    """As it stands, with a cluster in ZooKeeper."""
+    """It runs unchanged, with a cluster in ZooKeeper."""
     said = run(["docs/examples/ledgers.py", world.uri]).splitlines()
     assert said == ["0 b'one'", "1 b'two'", "2 b'three'", "a future: b'two'", "followed: 10000"]
 
 
 def test_metadata_have_the_same_bytes(world: World) -> None:
-    """What Java stores we store alike, open and closed; the ledgers differ in what names them only."""
+    """Open and closed, we store what Java stores; only the names in the ledgers differ."""
     where = parse_uri(world.uri)
     zookeeper = KazooClient(where.hosts[0])
     zookeeper.start()

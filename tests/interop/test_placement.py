@@ -32,17 +32,17 @@ SKEWED = (100, 250, 0, 400, 3000, 120, 90, 700, 60)
 
 
 def bookie(number: int) -> str:
-    """An id that needs no look-up."""
+    """Make an id that needs no look-up."""
     return f"10.0.0.{number + 1}:3181"
 
 
 def ids(*numbers: int) -> list[str]:
-    """Several."""
+    """Make several ids."""
     return [bookie(number) for number in numbers]
 
 
 def case(policy: str, places: list[str], **given: Any) -> dict[str, Any]:
-    """Quorums 3 and 2 unless said otherwise; nothing judged, nothing drawn."""
+    """Make a case with quorums 3 and 2 unless given, with nothing to judge or draw."""
     known = ids(*range(len(places)))
     settings = {"ignoreLocalNodeInPlacementPolicy": True, **given.pop("settings", {})}
     free = dict(zip(known, given.pop("free", ()), strict=False))
@@ -58,7 +58,7 @@ def case(policy: str, places: list[str], **given: Any) -> dict[str, Any]:
 
 
 def judged(policy: str, places: list[str], seed: int, **given: Any) -> dict[str, Any]:
-    """Two hundred ensembles of old, a bookie that is gone among them."""
+    """Two hundred random ensembles to judge, some with a bookie that is gone."""
     random = Random(seed)
     known = ids(*range(len(places) + 1))
     size = given.pop("size", 3)
@@ -98,7 +98,7 @@ CASES = {
 
 
 def ours(given: dict[str, Any]) -> Placement:
-    """The same cluster."""
+    """Build the same cluster with our classes."""
     table = Table({one.partition(":")[0]: place for one, place in given["places"].items()})
     config = ClientConfig.of({"ensemblePlacementPolicy": CLASSES[given["policy"]], **given["settings"]})
     placement = placement_for(config, Random(11), Clock(), resolver=table)
@@ -108,7 +108,7 @@ def ours(given: dict[str, Any]) -> Placement:
 
 
 def drawn(placement: Placement, given: dict[str, Any]) -> tuple[str, ...]:
-    """One choice."""
+    """Draw one choice."""
     try:
         if given["ensemble"]:
             return (placement.replacement(given["write"], given["ack"], given["ensemble"], given["index"]),)
@@ -129,7 +129,7 @@ def java(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def run_quietly(java_peer: JavaPeer, asked: Path, told: Path) -> None:
-    """Java's policies log every choice that they had to make twice."""
+    """Run without the messages of Java's policies, which log every choice that they had to make twice."""
     command = java_peer.command("peer.Placements", str(asked), str(told), log_level="OFF")
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
@@ -137,7 +137,10 @@ def run_quietly(java_peer: JavaPeer, asked: Path, told: Path) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_decisions_are_javas(java: dict[str, Any], name: str) -> None:
-    """The same verdict on each ensemble; each bookie as often at each place of an ensemble, or for another."""
+    """The verdict on each ensemble is the same, and each bookie is drawn as often for each place of an ensemble, or
+    as a
+    replacement of another.
+    """
     given, told = CASES[name], java[name]
     placement = ours(given)
     verdicts = [placement.adheres(one, given["write"], given["ack"]).name for one in given["judged"]]

@@ -1,4 +1,6 @@
-"""A real Prometheus scrapes a bookie and a client; `promtool` likes the text; every query of the dashboards runs."""
+"""A real Prometheus scrapes a bookie and a client, `promtool` accepts the text, and every query of the dashboards
+runs.
+"""
 
 import json
 import re
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Running]:
-    """With auto-recovery, and quantiles after a second."""
+    """A bookie with auto-recovery, and quantiles after a second."""
     try:
         find("promtool")
     except Unavailable as error:
@@ -44,7 +46,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def client(running: Running) -> Iterator[BookKeeper]:
-    """Has written and read a ledger."""
+    """A client that has written and read a ledger."""
     with BookKeeper(running.uri, diskWeightBasedPlacementEnabled=True) as client:
         with client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1) as ledger:
             for _ in range(100):
@@ -55,7 +57,7 @@ def client(running: Running) -> Iterator[BookKeeper]:
 
 
 def queries(board: dict[str, Any]) -> Iterator[str]:
-    """Of all panels, with Grafana's variables filled in."""
+    """Return the queries of all panels, with Grafana's variables filled in."""
     for panel in board["panels"]:
         for target in panel["targets"]:
             text: str = target["expr"]
@@ -63,7 +65,7 @@ def queries(board: dict[str, Any]) -> Iterator[str]:
 
 
 def test_promtool_has_nothing_against_the_text(running: Running) -> None:
-    """It parses, and questions of style concern upstream's names alone, which stay what they are."""
+    """It parses, and questions of style concern only upstream's names, which stay what they are."""
     code, said = lint(write(running.bookie.metrics()))
     assert code in {0, 3}, said
     for line in said:

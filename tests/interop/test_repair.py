@@ -17,7 +17,7 @@ LEDGER = 880_011
 
 
 def test_b17_entries_come_back_from_java(start_java: Start, start_ours: Start, cluster_uri: str) -> None:
-    """Byte for byte, in batch reads; a second check finds nothing missing."""
+    """They come back byte for byte, in batch reads, and a second check finds nothing missing."""
     (java,), (ours,) = start_java(1), start_ours(1)
     digest = Digest.of(DigestType.CRC32C, b"pw")
     stored = [digest.seal(LEDGER, n, b"%09d" % n * (n % 30), lac=n - 1, length=9 * n) for n in range(ENTRIES)]

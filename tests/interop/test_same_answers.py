@@ -1,6 +1,7 @@
-"""The same requests to Apache BookKeeper's bookie and to ours, on the socket: byte for byte the same answers.
+"""Sends the same requests to Apache BookKeeper's bookie and to ours on the socket: the answers are equal byte for
+byte.
 
-Java's list of entries comes from its sorted storage: the storage that the other tests use has none.
+Java's list of entries comes from its sorted storage, because the storage that the other tests use has none.
 """
 
 import random
@@ -30,13 +31,13 @@ SHAPES = {
 
 
 def stored(ledger: int, entry: int, payload: bytes = b"x") -> bytes:
-    """An entry of the ledger."""
+    """Return an entry of the ledger as it is stored."""
     return DIGEST.seal(ledger, entry, payload, lac=entry - 1, length=len(payload))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lists_of_entries(standing: Standing, shared_cluster_uri: str, shape: str) -> None:
-    """Runs, periods, single entries: both write the same condensed list."""
+    """For runs, periods and single entries both write the same condensed list."""
     ledger = 880_000 + list(SHAPES).index(shape)
     answers = []
     for bookie in (standing("java", shared_cluster_uri, **SORTED), standing("ours", shared_cluster_uri)):

@@ -1,4 +1,4 @@
-"""The table of answers (tests/interop/statuses.py) against Apache BookKeeper's bookie and against ours."""
+"""Runs the table of answers (tests/interop/statuses.py) against Apache BookKeeper's bookie and against ours."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ def test_read_only(standing: Standing, shared_cluster_uri: str, kind: str) -> No
 
 @pytest.mark.parametrize("kind", ["java", "ours"])
 def test_lists_of_entries(standing: Standing, shared_cluster_uri: str, kind: str) -> None:
-    """Ours answers with the list. Upstream's storage throws, so that nobody answers, and the connection goes on."""
+    """Ours answers with the list. Upstream's storage throws, so that there is no answer, and the connection goes on."""
     bookie = Bookie(standing(kind, shared_cluster_uri).port)
     ledger = bookie.filled()
     if kind == "ours":

@@ -1,4 +1,4 @@
-"""Our bookie started on the disks that a real Java bookie left, after a clean stop and after kill -9."""
+"""Our bookie started on the disks that a real Java bookie left, after a clean stop and after a kill."""
 
 import pytest
 
@@ -14,7 +14,10 @@ CASES = [("db", "stop"), *((kind, "kill") for kind in KINDS)]
 
 @pytest.mark.parametrize(("kind", "how"), CASES)
 def test_the_java_client_reads_what_a_java_bookie_stored(ended: Ended, kind: str, how: str, running: Running) -> None:
-    """Every entry; fenced stays fenced, open goes on with its writer, deleted stays gone; Java's index as it was."""
+    """It reads every entry. Fenced ledgers stay fenced, open ones go on with their writer, deleted ones stay gone,
+    and Java's
+    index is unchanged.
+    """
     java, content = ended(kind, how)
     before = hashes(java)
     ours = on_its_disks(java)

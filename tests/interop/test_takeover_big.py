@@ -1,6 +1,7 @@
-"""Many entries in many ledgers, some fenced, some open: taken over from a killed Java bookie, read, and given back.
+"""Many entries in many ledgers, some fenced and some open: taken over from a killed Java bookie, read, and given
+back.
 
-BOOKIE_TAKEOVER_ENTRIES sets how many; the whole size is 1,000,000 in 200 ledgers, with `-o faulthandler_timeout=0`.
+BOOKIE_TAKEOVER_ENTRIES sets how many. The whole size is 1,000,000 in 200 ledgers, with `-o faulthandler_timeout=0`.
 """
 
 import os
@@ -34,7 +35,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def read_all(client: Client, ledgers: list[int], *, recovery: bool) -> None:
-    """Every entry of every ledger, several ledgers at a time."""
+    """Read every entry of every ledger, several ledgers at a time."""
     for at in range(0, len(ledgers), AT_ONCE):
         handles = [
             client.call("open", ledger=ledger, recovery=recovery, password="pw")["handle"]
@@ -50,7 +51,9 @@ def read_all(client: Client, ledgers: list[int], *, recovery: bool) -> None:
 def test_many_entries_there_and_back(
     java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running
 ) -> None:
-    """Fenced ones refuse adds, open ones go on, all are read by the Java client: from ours, and from Java again."""
+    """Fenced ledgers refuse adds, open ones go on, and the Java client reads all of them: from ours, and from Java
+    again.
+    """
     java = java_bookie(
         java_peer, tmp_path / "bookie", cluster_uri, "db", flushInterval="2000", logSizeLimit="1073741824"
     )

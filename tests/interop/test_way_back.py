@@ -1,4 +1,4 @@
-"""The way back: a real Java bookie (DbLedgerStorage) started on the disks that ours left, by the commands of
+"""The way back: a real Java bookie (DbLedgerStorage) is started on the disks that ours left, by the commands of
 docs/operations.md.
 """
 
@@ -30,7 +30,7 @@ def start_java(java: JavaBookie, *commands: str) -> None:
 
 
 def add_after_fence(content: Content, name: str) -> int:
-    """The code of an add to a ledger that should be fenced."""
+    """Return the code of an add to a ledger that should be fenced."""
     ask = {"ledger": content.ledgers[name], "entry": content.counts[name]}
     return int(content.client.driver.call("raw_add", bookie=content.bookie, password="pw", **ask)["code"])
 
@@ -41,7 +41,9 @@ since_command = pytest.mark.since(4, 15)
 
 @pytest.mark.parametrize("way", ["ours", pytest.param("upstream", marks=since_command)])
 def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, running: Running) -> None:
-    """What Java stored before, what ours stored, fences of both. With our command open ledgers go on, too."""
+    """It serves what Java stored before, what ours stored, and the fences of both. With our command open ledgers go
+    on, too.
+    """
     java, content = ended("db", "stop")
     ours = on_its_disks(java)
     running.append(ours)
@@ -81,7 +83,7 @@ def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, runnin
 
 
 def complete_logs(directory: Path) -> set[str]:
-    """Entry logs whose header tells where their ledgers map lies: those that were closed."""
+    """Return the entry logs whose header says where their ledgers map lies, which means that they were closed."""
     return {log.name for log in (directory / "current").glob("*.log") if any(log.read_bytes()[8:16])}
 
 
@@ -89,8 +91,10 @@ def complete_logs(directory: Path) -> set[str]:
 def test_a_bookie_of_ours_becomes_a_java_bookie(
     java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running
 ) -> None:
-    """One that never was Java's: there is no RocksDB to replace. By upstream's commands alone. Each ledger has logs of
-    its own (BP-32), one of them two: its first was closed when its end was announced, and more came all the same.
+    """One that was never Java's becomes one by upstream's commands alone, because there is no RocksDB to replace.
+    Each
+    ledger has logs of its own (BP-32), one of them two: its first was closed when its end was announced, and more
+    entries came all the same.
     """
     java = java_bookie(java_peer, tmp_path / "bookie", cluster_uri, "db")
     ours = on_its_disks(java, entryLogPerLedgerEnabled="true", flushInterval="100")

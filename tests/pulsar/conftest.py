@@ -30,7 +30,7 @@ def world(
     zookeeper: ZooKeeperServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
-    """A broker on our bookies, as WORLD of the module has it."""
+    """A broker on our bookies, set up as the module's WORLD says."""
     with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), **request.module.WORLD) as world:
         yield world
 

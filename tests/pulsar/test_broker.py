@@ -1,6 +1,6 @@
 """A real Pulsar broker keeps its topics on our bookies: what it acknowledged is there, whoever was killed meanwhile.
 
-Its settings are its own but for sizes and the place of the ledgers: V2, two replicas of everything.
+It has its default settings except for sizes and the place of the ledgers: V2, and two replicas of everything.
 """
 
 from functools import partial
@@ -31,13 +31,18 @@ WORLD = {"named": True, "v2": True}
 
 
 def once(messages: list[bytes]) -> list[bytes]:
-    """Without those that a producer sent again as it had not heard of their acknowledgement."""
+    """Return the messages without those that a producer sent again because it had not heard of their
+    acknowledgement.
+    """
     return list(dict.fromkeys(messages))
 
 
 @pytest.mark.parametrize("batched", [False, True])
 def test_messages_come_in_order(world: World, connected: Any, topic: str, batched: bool) -> None:
-    """To who listens while they are sent, to who comes later, and to who comes when no cache has them any more."""
+    """They do for a reader that listens while they are sent, for one that comes later, and for one that comes when no
+    cache
+    has them any more.
+    """
     consumer = connected.subscribe(topic, "listening")
     deliver(connected, topic, range(2000), batched=batched)
     heard = received(consumer, 2000)
@@ -53,7 +58,7 @@ def test_messages_come_in_order(world: World, connected: Any, topic: str, batche
 
 
 def test_a_broker_that_was_killed_finds_its_topics(world: World, connected: Any, topic: str) -> None:
-    """It recovers the ledger that it left open; a subscription goes on where it was; pending messages arrive."""
+    """It recovers the ledger that it left open, a subscription goes on where it was, and pending messages arrive."""
     consumer = connected.subscribe(topic, "kept")
     sender = Sender(connected, topic)
     sender.deliver(range(150))
@@ -79,7 +84,9 @@ def test_a_broker_that_was_killed_finds_its_topics(world: World, connected: Any,
 
 
 def test_bookies_that_are_lost_are_replaced(world: World, connected: Any, topic: str) -> None:
-    """One of the two that hold a ledger, then, with a new one in the cluster and the first one back, the other."""
+    """One of the two that hold a ledger is lost, and then the other, after a new one joined and the first one came
+    back.
+    """
     sender = Sender(connected, topic)
     sender.deliver(range(50))
     (ledger,) = world.ledgers(topic)
@@ -110,7 +117,9 @@ def test_bookies_that_are_lost_are_replaced(world: World, connected: Any, topic:
 
 
 def test_a_broker_that_stood_still_writes_no_more(world: World, connected: Any, topic: str) -> None:
-    """Another one took its topic over and fenced its ledger: what it still had to write comes behind, by that one."""
+    """Another one took its topic over and fenced its ledger. What the first still had to write comes after, by that
+    one.
+    """
     import pulsar
 
     sender = Sender(connected, topic)
@@ -135,7 +144,9 @@ def test_a_broker_that_stood_still_writes_no_more(world: World, connected: Any, 
 
 
 def test_what_nobody_needs_any_more_is_deleted(world: World, connected: Any, topic: str) -> None:
-    """Ledgers that all subscriptions are through with, and all of a topic that is deleted; bookies forget them."""
+    """Bookies forget the ledgers that all subscriptions are through with, and all ledgers of a topic that is
+    deleted.
+    """
     consumer = connected.subscribe(topic, "through")
     deliver(connected, topic, range(500))
     *_, last = received(consumer, 500)
@@ -159,7 +170,7 @@ def test_what_nobody_needs_any_more_is_deleted(world: World, connected: Any, top
 
 
 def knows_none(bookie: BookieProcess, ledgers: list[int]) -> bool:
-    """Whether the bookie has forgotten these ledgers, or never had them."""
+    """Return whether the bookie has forgotten these ledgers, or never had them."""
     with Channel.connect("127.0.0.1", bookie.port) as channel:
         for ledger in ledgers:
             try:

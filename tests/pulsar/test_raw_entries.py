@@ -1,6 +1,6 @@
-"""What a Pulsar broker stores, read without it: by our client, and in Spark by name of the topic.
+"""Reads what a Pulsar broker stores without the broker: by our client, and in Spark by name of the topic.
 
-This broker has no setting for the place of its ledgers: they are where it looks for them by itself; and it speaks V3.
+This broker has no setting for the place of its ledgers, so they are in its default place, and it speaks V3.
 """
 
 import runpy
@@ -26,14 +26,14 @@ Messages = Callable[[bytes], list[bytes]]
 
 @pytest.fixture(scope="module")
 def messages() -> Messages:
-    """As the example takes entries apart."""
+    """Return the messages, with entries taken apart as in the example."""
     pytest.importorskip("pyspark.sql", reason="pyspark is not installed (make spark)", exc_type=ImportError)
     found: Messages = runpy.run_path(str(EXAMPLES / "pulsar_topic.py"))["messages"]
     return found
 
 
 def stored(world: World, ledger: int) -> list[bytes]:
-    """All entries of a ledger that are confirmed, by our client, leaving its writer alone."""
+    """Return all confirmed entries of a ledger, by our client, without disturbing its writer."""
     with world.client.open_ledger(ledger, recovery=False) as reader:
         last = reader.last_add_confirmed
         return [bytes(entry.data) for entry in reader.read(0, last)] if last >= 0 else []
@@ -75,7 +75,9 @@ def test_a_topic_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The example, as it stands: messages, single and in batches, and nothing of what the subscriptions store."""
+    """The example runs unchanged and finds messages, single and in batches, and nothing of what the subscriptions
+    store.
+    """
     consumer = connected.subscribe(topic, "reading")
     deliver(connected, topic, range(300))
     deliver(connected, topic, range(300, 600), batched=True)
@@ -96,7 +98,9 @@ def test_a_topic_by_its_name(
 def test_a_stream_of_a_topic(
     world: World, connected: Any, topic: str, spark: Any, messages: Messages, tmp_path: Path
 ) -> None:
-    """Each entry once, over restarts of the stream and ledgers that begin meanwhile; one that stayed empty goes."""
+    """Each entry comes once, over restarts of the stream and ledgers that begin meanwhile; one that stayed empty
+    goes.
+    """
     name = topic.replace("default/", "default/persistent/")
     wanted = {"ledgerFilter": f"pulsar/managed-ledger={name},!pulsar/cursor", "failOnDataLoss": "false"}
     query = Query(SparkWorld(spark, world.uri), tmp_path, **wanted)
@@ -117,6 +121,6 @@ def test_a_stream_of_a_topic(
 
 
 def reload(world: World, connected: Any, topic: str) -> None:
-    """The broker closes the topic, and opens it again as somebody asks for it."""
+    """Make the broker close the topic, and open it again as somebody asks for it."""
     world.broker.admin("PUT", f"persistent/{topic}/unload")
     connected.subscribe(topic, "looking").close()

@@ -38,17 +38,17 @@ BOOKIE = {"gcWaitTime": "500", "flushInterval": "200"}
 
 
 def message(number: int) -> bytes:
-    """What is sent as the message of that number."""
+    """Return the message of that number."""
     return b"message %d " % number + b"." * (number % 97)
 
 
 def numbered(first: int, end: int) -> list[bytes]:
-    """The messages of these numbers."""
+    """Return the messages of these numbers."""
     return [message(number) for number in range(first, end)]
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Ask until it is so; AssertionError if it does not come."""
+    """Ask until the answer is true, and raise AssertionError if that takes too long."""
     never = threading.Event()
     for _ in range(WAIT_S * 20):
         if condition():
@@ -70,7 +70,7 @@ class Sender:
         )
 
     def send(self, numbers: Iterable[int]) -> list[Future[None]]:
-        """Sends them all; a future for each acknowledgement."""
+        """Send all messages and return a future for each acknowledgement."""
         return [self._send(number) for number in numbers]
 
     def _send(self, number: int) -> "Future[None]":
@@ -88,16 +88,16 @@ class Sender:
         return acknowledged
 
     def deliver(self, numbers: Iterable[int]) -> None:
-        """Sends them and waits until each is acknowledged."""
+        """Send all messages and wait until each is acknowledged."""
         settle(self.send(numbers))
 
     def close(self) -> None:
-        """Nothing may be under way."""
+        """Close the producer. No message may be under way."""
         self._producer.close()
 
 
 def settle(acknowledgements: list["Future[None]"]) -> None:
-    """Wait until all have come."""
+    """Wait until all acknowledgements have come."""
     for one in acknowledgements:
         one.result(WAIT_S)
 
@@ -110,12 +110,12 @@ def deliver(client: Any, topic: str, numbers: Iterable[int], *, batched: bool = 
 
 
 def received(consumer: Any, count: int) -> list[Any]:
-    """The next messages that a subscription has, in their order."""
+    """Return the next messages that a subscription has, in their order."""
     return [consumer.receive(RECEIVE_MS) for _ in range(count)]
 
 
 def everything(client: Any, topic: str) -> list[bytes]:
-    """All messages of a topic, from its first."""
+    """Return all messages of a topic, from its first."""
     from pulsar import MessageId
 
     reader = client.create_reader(topic, MessageId.earliest)
@@ -147,11 +147,11 @@ class World:
         return [bookie for bookie in self.bookies if bookie.process]
 
     def by_id(self, bookie_id: str) -> BookieProcess:
-        """The bookie of that id."""
+        """Return the bookie of that id."""
         return next(bookie for bookie in self.bookies if bookie.id == bookie_id)
 
     def ledgers(self, topic: str) -> list[int]:
-        """The ledgers with messages of a topic, in their order, as the metadata store has them."""
+        """Return the ledgers with messages of a topic, in their order, as the metadata store has them."""
         tenant, namespace, name = topic.split("/")
         own = f"{tenant}/{namespace}/persistent/{name}".encode()
         found = []
@@ -163,15 +163,15 @@ class World:
         return found
 
     def told(self, topic: str) -> Any:
-        """What the broker tells of the ledgers and cursors of a topic."""
+        """Return what the broker reports of the ledgers and cursors of a topic."""
         return self.broker.admin("GET", f"persistent/{topic}/internalStats")
 
 
 @contextmanager
 def world_in(peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> Iterator[World]:
-    """Three bookies and a broker that run until the block ends, in a cluster that Pulsar's own command laid out.
+    """Run three bookies and a broker until the block ends, in a cluster that Pulsar's own command laid out.
 
-    The broker is told where the ledgers are (`named`), or takes the place that is Pulsar's default: the same.
+    The broker is told where the ledgers are (`named`), or takes Pulsar's default place, which is the same.
     """
     made = World(peer, zookeeper, directory, named=named, v2=v2)
     try:
