@@ -1,4 +1,4 @@
-"""What a batch read answers, in plain Python, after docs/formats/wire-v2.md: the oracle of the read path."""
+"""The answer to a batch read in plain Python, after docs/formats/wire-v2.md: the oracle of the read path."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ COUNT_MOST = 0x7FFFFFFF
 def batch(
     entries: Mapping[int, bytes], start: int, count_max: int, size_max: int, *, batch_max: int, frame_max: int
 ) -> list[bytes]:
-    """The entries of the answer; empty: there is no such entry. `start` -1 means the last one, alone."""
+    """Return the entries of the answer, empty where there is no such entry. `start` -1 means the last one, alone."""
     if start == -1:
         return [entries[max(entries)]] if entries else []
     if start not in entries:

@@ -5,7 +5,7 @@ IEEE = 0xEDB88320
 
 
 def crc(polynomial: int, data: bytes, value: int = 0) -> int:
-    """Reflected CRC of `data` continuing `value`."""
+    """Return the reflected CRC of `data`, continuing `value`."""
     value ^= 0xFFFFFFFF
     for byte in data:
         value ^= byte

@@ -19,22 +19,22 @@ class Found(NamedTuple):
 
 
 def header(map_offset: int = 0, ledgers: int = 0) -> bytes:
-    """The first 1024 bytes."""
+    """Return the first 1024 bytes."""
     return struct.pack(">4siqi", b"BKLO", 1, map_offset, ledgers).ljust(HEADER, b"\0")
 
 
 def entry(ledger: int, entry_id: int, payload: bytes = b"") -> bytes:
-    """An entry as clients send it, cut down to what a bookie looks at."""
+    """Return an entry as clients send it, cut down to what a bookie looks at."""
     return struct.pack(">qq", ledger, entry_id) + payload
 
 
 def record(data: bytes) -> bytes:
-    """`u32 length | entry`."""
+    """Return `u32 length | entry`."""
     return struct.pack(">i", len(data)) + data
 
 
 def ledgers_map(sizes: dict[int, int]) -> bytes:
-    """The records that close a log, ledgers ascending."""
+    """Return the records that close a log, with ledgers ascending."""
     ledgers = sorted(sizes)
     out = b""
     for at in range(0, len(ledgers), MAP_LEDGERS_MAX):
@@ -45,7 +45,7 @@ def ledgers_map(sizes: dict[int, int]) -> bytes:
 
 
 def build(entries: list[bytes], *, closed: bool) -> bytes:
-    """A whole log of these entries."""
+    """Return a whole log of these entries."""
     body = b"".join(map(record, entries))
     if not closed:
         return header() + body
@@ -56,7 +56,10 @@ def build(entries: list[bytes], *, closed: bool) -> bytes:
 
 
 def build_direct(flushes: list[list[bytes]], *, zeros: int = 0) -> bytes:
-    """The direct-I/O layout: each flush fills its last block with 0xF0; `zeros` of preallocated space behind."""
+    """Return a log in the direct-I/O layout.
+
+    Each flush fills its last block with 0xF0, and `zeros` bytes of preallocated space follow.
+    """
     dummy = (struct.pack(">iq", BLOCK - HEADER - 4, -1)).ljust(BLOCK - HEADER, b"\0")
     out = header() + dummy
     for entries in flushes:
@@ -66,7 +69,7 @@ def build_direct(flushes: list[list[bytes]], *, zeros: int = 0) -> bytes:
 
 
 def read_map(data: bytes) -> dict[int, int] | None:
-    """The ledgers map, or None where a reader has to scan."""
+    """Return the ledgers map, or None where a reader has to scan."""
     at, count = struct.unpack(">qi", data[8:20])
     if at == 0 or count == 0:
         return None
@@ -83,7 +86,7 @@ def read_map(data: bytes) -> dict[int, int] | None:
 
 
 def scan(data: bytes) -> Found:
-    """All entries up to where the log ends, properly or torn. ValueError when it is no entry log."""
+    """Return all entries up to where the log ends, properly or torn. Raises ValueError when it is no entry log."""
     if len(data) < HEADER:
         return Found([], 0, torn=False)
     if data[:4] == bytes(4):

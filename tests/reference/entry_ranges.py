@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def maximal_ranges(entries: Iterable[int]) -> list[tuple[int, int]]:
-    """(first, last) of each run of consecutive ids, ascending."""
+    """Return (first, last) of each run of consecutive ids, ascending."""
     found: list[tuple[int, int]] = []
     for entry in sorted(set(entries)):
         if found and found[-1][1] == entry - 1:
@@ -18,14 +18,14 @@ def maximal_ranges(entries: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def encode_entries(entries: Iterable[int]) -> bytes:
-    """The answer to GET_LIST_OF_ENTRIES_OF_LEDGER: a group a run."""
+    """Return the answer to GET_LIST_OF_ENTRIES_OF_LEDGER, with one group for each run."""
     ranges = maximal_ranges(entries)
     groups = [struct.pack(">qqii", first, first, last - first + 1, 0) for first, last in ranges]
     return struct.pack(">ii56x", 0, len(groups)) + b"".join(groups)
 
 
 def decode_entries(data: bytes) -> set[int]:
-    """All ids, periods spelt out."""
+    """Return all ids, with periods spelt out."""
     found: set[int] = set()
     for at in range(64, len(data), 24):
         first, last, size, period = struct.unpack_from(">qqii", data, at)

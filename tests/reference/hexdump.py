@@ -6,7 +6,7 @@ GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 
 
 def golden(name: str) -> bytes:
-    """The bytes of tests/golden/`name`."""
+    """Return the bytes of tests/golden/`name`."""
     data = bytearray()
     for line in (GOLDEN / name).read_text().splitlines():
         if line.startswith("size "):

@@ -15,7 +15,7 @@ MAGIC = b"BKGC"
 
 
 class Found(NamedTuple):
-    """What a scan finds: (ledger, kind, position, length) a record, and how it ended."""
+    """What a scan finds: (ledger, kind, position, length) of each record, and how it ended."""
 
     records: list[tuple[int, int, int, int]]
     end: int
@@ -25,7 +25,7 @@ class Found(NamedTuple):
 
 
 def header(version: int = 6, *, grouped: bool = True) -> bytes:
-    """What a file starts with; version 1 has nothing."""
+    """Return what a file starts with. Version 1 has nothing."""
     if version == 1:
         return b""
     head = struct.pack(">4si", b"BKLG", version)
@@ -33,12 +33,12 @@ def header(version: int = 6, *, grouped: bool = True) -> bytes:
 
 
 def record(ledger: int, kind: int, rest: bytes = b"") -> bytes:
-    """`i32 length | ledger | kind | rest`."""
+    """Return `i32 length | ledger | kind | rest`."""
     return struct.pack(">iqq", 16 + len(rest), ledger, kind) + rest
 
 
 def group(records: bytes, start: int, journal_id: int, alignment: int = 512) -> bytes:
-    """Records and the padding record that closes them."""
+    """Return records and the padding record that closes them."""
     pad = -(start + len(records)) % alignment
     pad += alignment if pad < 32 else 0
     covered = records + MARK + struct.pack(">i", pad - 8)
@@ -48,7 +48,7 @@ def group(records: bytes, start: int, journal_id: int, alignment: int = 512) -> 
 
 
 def build(groups: list[bytes], journal_id: int, alignment: int = 512) -> bytes:
-    """A file of ours with these groups of records."""
+    """Return a file of ours with these groups of records."""
     out = header()
     for records in groups:
         out += group(records, len(out), journal_id, alignment)
@@ -56,7 +56,7 @@ def build(groups: list[bytes], journal_id: int, alignment: int = 512) -> bytes:
 
 
 def padding(position: int, alignment: int = 512) -> bytes:
-    """What upstream writes before each flush."""
+    """Return what upstream writes before each flush."""
     pad = -position % alignment
     if pad == 0:
         return b""
@@ -77,7 +77,7 @@ class End(Exception):
 
 
 def item(data: bytes, at: int, version: int) -> tuple[bool, int]:
-    """(is padding, size) of what lies at `at`."""
+    """Return (is padding, size) of what lies at `at`."""
     if len(data) - at < 4:
         raise Torn if any(data[at:]) else End
     (length,) = struct.unpack(">i", data[at : at + 4])
@@ -98,7 +98,7 @@ def item(data: bytes, at: int, version: int) -> tuple[bool, int]:
 
 
 def closes(data: bytes, at: int, journal_id: int) -> tuple[int, bool] | None:
-    """(group start, is of this journal) when good closing fields lie at `at`."""
+    """Return (group start, is of this journal) when good closing fields lie at `at`."""
     if data[at : at + 4] != MAGIC or len(data) - at < 24:
         return None
     crc, size, start, owner = struct.unpack(">IIIq", data[at + 4 : at + 24])
@@ -108,7 +108,7 @@ def closes(data: bytes, at: int, journal_id: int) -> tuple[int, bool] | None:
 
 
 def read_group(data: bytes, start: int, journal_id: int) -> tuple[list[int], int]:
-    """Positions of the records of the group at `start`, and where the group ends."""
+    """Return the positions of the records of the group at `start`, and where the group ends."""
     if not any(data[start : start + BLOCK]):
         raise End
     at, size, positions, padded = start, 0, [], False
@@ -131,7 +131,7 @@ def read_group(data: bytes, start: int, journal_id: int) -> tuple[list[int], int
 
 
 def group_behind(data: bytes, after: int, limit: int, journal_id: int) -> bool:
-    """Does a good group of this journal start behind `after`?"""
+    """Return whether a good group of this journal starts after `after`."""
     at = data.find(MAGIC, after)
     while 0 <= at < limit:
         good = closes(data, at, journal_id)
@@ -142,7 +142,7 @@ def group_behind(data: bytes, after: int, limit: int, journal_id: int) -> bool:
 
 
 def scan(data: bytes, journal_id: int) -> Found:
-    """Everything a replay may use. ValueError when it is no journal."""
+    """Return everything that a replay may use. Raises ValueError when it is no journal."""
     version, at = 1, 0
     found: list[tuple[int, int, int, int]] = []
     groups = end = 0

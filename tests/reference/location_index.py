@@ -29,25 +29,27 @@ class Place:
 
 @dataclass
 class Model:
-    """Entries and ledger records; the last put of an entry wins."""
+    """Entries and ledger records, where the last put of an entry wins."""
 
     entries: dict[tuple[int, int], Place] = field(default_factory=dict)
     ledgers: dict[int, tuple[bytes, bool, bool, bytes, int]] = field(default_factory=dict)
 
     def put_run(self, ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> None:
-        """Present slots lie one after the other in the log; a length of 0 is a gap."""
+        """Put a run. Present slots lie one after another in the log, and a length of 0 is a gap."""
         for entry, length in enumerate(lengths, first):
             if length:
                 self.entries[ledger, entry] = Place(log_id, offset, length)
                 offset += 4 + length
 
     def delete_ledger(self, ledger: int) -> None:
-        """Its record and entries."""
+        """Delete its record and entries."""
         self.ledgers.pop(ledger, None)
         self.entries = {key: place for key, place in self.entries.items() if key[0] != ledger}
 
     def relocate(self, ledger: int, size: int, source: tuple[int, int], target: tuple[int, int]) -> int:
-        """Records of the ledger that lie wholly in the `size` bytes at `source` are at `target` now; their bytes."""
+        """Move the records of the ledger that lie wholly in the `size` bytes at `source` to `target`, and return
+        their bytes.
+        """
         moved = 0
         for key, place in self.entries.items():
             ahead = place.offset - source[1]
@@ -57,18 +59,21 @@ class Model:
         return moved
 
     def ids(self, ledger: int) -> list[int]:
-        """Entry ids of a ledger, sorted."""
+        """Return the entry ids of a ledger, sorted."""
         return sorted(entry for owner, entry in self.entries if owner == ledger)
 
     def copy(self) -> "Model":
-        """A snapshot."""
+        """Return a snapshot."""
         return deepcopy(self)
 
 
 def pack_run(
     ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int], next_run: RunKey | None = None
 ) -> tuple[bytes, bytes, int]:
-    """(key, value, slots packed) of the longest prefix that fits one value; the rest follows it, or else `next_run`."""
+    """Return (key, value, slots packed) of the longest prefix that fits one value.
+
+    The rest of the run comes next, or else `next_run`.
+    """
     count = min(len(lengths), SLOTS_MAX)
     width = slot_width(lengths[:count])
     if width:
@@ -89,7 +94,7 @@ def pack_run(
 def pack_whole(
     ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int], *, next_run: RunKey | None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of all the values that a run takes."""
+    """Return (key, value) of all the values that a run takes."""
     while lengths:
         key, value, count = pack_run(ledger, first, log_id, offset, lengths, next_run)
         yield key, value
@@ -100,7 +105,7 @@ def pack_whole(
 
 
 def pack_unchained(ledger: int, first: int, log_id: int, offset: int, lengths: Sequence[int]) -> tuple[bytes, bytes]:
-    """(key, value) as the first version of the format had them; the lengths fit one value."""
+    """Return (key, value) as the first version of the format had them. The lengths fit one value."""
     width, base = slot_width(lengths), min(filter(None, lengths))
     slots = b"".join((length - base + 1 if length else 0).to_bytes(width, "big") for length in lengths if width)
     key = struct.pack(">qq", ledger, first)
@@ -109,13 +114,16 @@ def pack_unchained(ledger: int, first: int, log_id: int, offset: int, lengths: S
 
 
 def pack_head(next_run: RunKey | None = None) -> tuple[bytes, bytes]:
-    """(key, value) of what names the first run."""
+    """Return (key, value) of what names the first run."""
     body = struct.pack(">BBHIQIqq", 2, 0, 0, 0, 0, 0, *(next_run or END))
     return b"\0", struct.pack(">I", crc(CASTAGNOLI, b"\0" + body)) + body
 
 
 def slot_width(lengths: Sequence[int]) -> int:
-    """Bytes that hold the largest difference from the least length, plus one; 0 when all are equal and present."""
+    """Return how many bytes hold the largest difference from the least length, plus one.
+
+    It is 0 when all lengths are equal and present.
+    """
     present = [length for length in lengths if length]
     span = max(present) - min(present)
     if span == 0 and len(present) == len(lengths):

@@ -1,4 +1,4 @@
-"""A set of entry logs in plain Python: the slow oracle of `entrylog.set`, which logs there are and what each holds."""
+"""A set of entry logs in plain Python, the slow oracle of `entrylog.set`: which logs there are and what each holds."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -8,7 +8,12 @@ from tests.reference import entry_log
 
 @dataclass
 class Log:
-    """One file: its entries, how many of them a settle covered; whether it takes no more, has its map, is whole."""
+    """One file with its entries.
+
+    A settle covered the first `settled` of them. The log takes no more when it is `ended`, has its map when it is
+    `closed`,
+    and is whole on disk when it is `complete`.
+    """
 
     entries: list[bytes] = field(default_factory=list)
     settled: int = 0
@@ -18,12 +23,12 @@ class Log:
     open: bool = True
 
     def image(self) -> bytes:
-        """What the file has to hold from its front; behind it, nothing but zeros."""
+        """Return what the file has to hold from its front. Nothing but zeros may follow."""
         return entry_log.build(self.entries, closed=self.closed)
 
 
 class LogSet:
-    """The same names as the room's. `logs` are the files by id, `taking` the ledgers' own, coldest first."""
+    """A set with the same names as the room's. `logs` are the files by id, `taking` the ledgers' own, coldest first."""
 
     def __init__(self, active_max: int) -> None:
         self.active_max = active_max
@@ -37,7 +42,7 @@ class LogSet:
         self.noted: list[int] = []
 
     def append(self, ledger: int, entry: bytes) -> int:
-        """The id of the log that takes it."""
+        """Append the entry and return the id of the log that takes it."""
         key = ledger if self.active_max else -1
         if key not in self.taking:
             if self.active_max and len(self.taking) == self.active_max:
@@ -54,20 +59,23 @@ class LogSet:
         return self.taking[key]
 
     def count(self, ledger: int) -> None:
-        """The ledger begins a log; of ten ledgers for each log that may be active, the oldest is noted."""
+        """Count that the ledger begins a log.
+
+        Of ten ledgers for each log that may be active, the oldest is noted.
+        """
         if ledger not in self.counts and len(self.counts) == 10 * self.active_max:
             self.noted.append(self.counts.pop(next(iter(self.counts))))
         self.counts[ledger] = self.counts.get(ledger, 0) + 1
         self.several += self.counts[ledger] == 2
 
     def close(self, ledger: int) -> None:
-        """Its log takes nothing more."""
+        """Close the ledger's log, which takes nothing more."""
         log = self.logs[self.taking.pop(ledger)]
         log.ended = log.closed = True
         self.touched.discard(ledger)
 
     def mark(self, ledger: int) -> None:
-        """It expects no more entries."""
+        """Note that the ledger expects no more entries."""
         if self.active_max:
             self.marks.add(ledger)
 
@@ -81,12 +89,12 @@ class LogSet:
                 self.close(one)
 
     def sync(self) -> None:
-        """What was to be closed is."""
+        """Complete the logs that were to be closed."""
         for log in self.logs.values():
             log.complete = log.closed
 
     def settle(self) -> None:
-        """A commit covers everything."""
+        """Let a commit cover everything."""
         for log in self.logs.values():
             log.settled = len(log.entries)
             log.open = log.open and not log.ended
@@ -94,7 +102,7 @@ class LogSet:
         self.marks.clear()
 
     def give_up(self) -> None:
-        """What no commit covers is gone; nobody appends to a log that was cut."""
+        """Drop what no commit covers. Nobody appends to a log that was cut."""
         for key in self.touched:
             self.logs[self.taking.pop(key)].ended = True
         self.touched.clear()

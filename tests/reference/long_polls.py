@@ -34,7 +34,7 @@ class Polls:
     polls: dict[int, Poll] = field(default_factory=dict)
 
     def wait(self, owner: int, number: int, ledger: int, previous_lac: int, timeout_ms: int, now_ms: int) -> str:
-        """OK: nothing to wait for."""
+        """Add a wait and return its status. OK means that there is nothing to wait for."""
         known = self.ledgers.get(ledger)
         if known is None:
             return "NO_LEDGER"
@@ -48,7 +48,7 @@ class Polls:
         return "PENDING"
 
     def take(self, now_ms: int) -> list[tuple[int, bool]]:
-        """What is over, and whether by a rise of the LAC; `now_ms` < 0 ends all."""
+        """Return the waits that are over, and whether by a rise of the LAC. A negative `now_ms` ends all."""
         over = []
         for number, poll in self.polls.items():
             known = self.ledgers[poll.ledger]
@@ -67,5 +67,5 @@ class Polls:
         return len(mine)
 
     def nearest_ms(self) -> int | None:
-        """The next deadline."""
+        """Return the next deadline."""
         return min((poll.deadline_ms for poll in self.polls.values()), default=None)

@@ -1,10 +1,10 @@
-"""java.util.Properties as a state machine over characters: slow, short, the oracle of `configuration.properties`."""
+"""java.util.Properties as a state machine over characters: the short and slow oracle of `configuration.properties`."""
 
 BLANK = " \t\f"
 
 
 def logical_lines(text: str) -> list[str]:
-    """Lines as (text with escapes still in it), comments and blanks dropped, continued lines joined."""
+    """Return lines as (text with escapes still in it), with comments and blanks dropped and continued lines joined."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines, current, started, position = [], "", False, 0
     naturals = text.split("\n")
@@ -30,7 +30,7 @@ def logical_lines(text: str) -> list[str]:
 
 
 def split(line: str) -> tuple[str, str]:
-    """(key, value), both still escaped."""
+    """Return (key, value), both still escaped."""
     position, escaped = 0, False
     while position < len(line):
         character = line[position]
@@ -49,7 +49,7 @@ def split(line: str) -> tuple[str, str]:
 
 
 def unescape(text: str) -> str:
-    """Raises ValueError on a bad unicode escape."""
+    """Replace the escapes. Raises ValueError on a bad unicode escape."""
     units, position = [], 0
     while position < len(text):
         character = text[position]
@@ -71,7 +71,7 @@ def unescape(text: str) -> str:
 
 
 def load(text: str) -> list[tuple[str, str]]:
-    """All (key, value) pairs in order. Raises ValueError where java.util.Properties or UTF-16 refuses."""
+    """Return all (key, value) pairs in order. Raises ValueError where java.util.Properties or UTF-16 refuses."""
     pairs = []
     for line in logical_lines(text):
         key, value = split(line)

@@ -12,7 +12,7 @@ class Malformed(ValueError):
 
 
 def encode(value: int, size: int = 0) -> bytes:
-    """A varint, padded to `size` bytes when that is more than it needs."""
+    """Return a varint, padded to `size` bytes when that is more than it needs."""
     out: list[int] = []
     while value >= 0x80 or len(out) + 1 < size:
         out.append(value & 0x7F | 0x80)
@@ -21,19 +21,19 @@ def encode(value: int, size: int = 0) -> bytes:
 
 
 def tag(number: int, kind: int, size: int = 0) -> bytes:
-    """What opens a field."""
+    """Return what opens a field."""
     return encode(number << 3 | kind, size)
 
 
 def field(number: int, value: int | bytes) -> bytes:
-    """A whole field: an integer, or bytes behind their length."""
+    """Return a whole field: an integer, or bytes after their length."""
     if isinstance(value, bytes):
         return tag(number, BYTES) + encode(len(value)) + value
     return tag(number, VARINT) + encode(value % 2**64)
 
 
 def varint(data: bytes, at: int = 0, bytes_max: int = 10) -> tuple[int, int]:
-    """The number at `at`, cut to 64 bits, and the place after it."""
+    """Return the number at `at`, cut to 64 bits, and the place after it."""
     value = 0
     for k, byte in enumerate(data[at : at + bytes_max]):
         value |= (byte & 0x7F) << 7 * k
@@ -50,7 +50,7 @@ def _short(data: bytes, at: int, most: int) -> tuple[int, int]:
 
 
 def _skip(data: bytes, at: int, kind: int) -> int:
-    """The place after a value that is no group."""
+    """Return the place after a value that is no group."""
     if kind == VARINT:
         return varint(data, at)[1]
     if kind == BYTES:
@@ -76,7 +76,7 @@ def _skip_group(data: bytes, at: int, number: int, nesting: int) -> int:
 
 
 def skip_fields(data: bytes, nesting: int = NESTING_MAX) -> int:
-    """How many fields `data` is; -1 when it is no sequence of fields."""
+    """Return how many fields `data` is, or -1 when it is no sequence of fields."""
     at = count = 0
     try:
         while at < len(data):

@@ -12,7 +12,7 @@ SIZES = {CRC32: 8, HMAC: 20, CRC32C: 4, DUMMY: 0}
 
 
 def digest(kind: int, password: bytes, data: bytes) -> bytes:
-    """The digest of `data` as it stands in an entry."""
+    """Return the digest of `data` as it stands in an entry."""
     if kind == CRC32:
         return struct.pack(">Q", zlib.crc32(data))
     if kind == CRC32C:
@@ -23,13 +23,13 @@ def digest(kind: int, password: bytes, data: bytes) -> bytes:
 
 
 def seal(kind: int, password: bytes, fields: tuple[int, int, int, int], payload: bytes) -> bytes:
-    """An entry as stored; `fields` are ledger, entry, LAC, length."""
+    """Return an entry as it is stored. `fields` are ledger, entry, LAC, length."""
     head = struct.pack(">qqqq", *fields)
     return head + digest(kind, password, head + payload) + payload
 
 
 def holds(kind: int, password: bytes, entry: bytes, ledger: int, entry_id: int) -> bool:
-    """Whether `entry` is ledger/entry_id with the right digest."""
+    """Return whether `entry` is ledger/entry_id with the right digest."""
     edge = 32 + SIZES[kind]
     if len(entry) < edge or struct.unpack_from(">qq", entry) != (ledger, entry_id):
         return False
@@ -37,12 +37,12 @@ def holds(kind: int, password: bytes, entry: bytes, ledger: int, entry_id: int) 
 
 
 def pack(entries: list[bytes]) -> bytes:
-    """A run of entries."""
+    """Return a run of entries."""
     return b"".join(struct.pack(">I", len(entry)) + entry for entry in entries)
 
 
 def unpack(run: bytes) -> tuple[list[bytes], bool]:
-    """The whole entries of a run, and whether it ended with the last of them."""
+    """Return the whole entries of a run, and whether it ended with the last of them."""
     entries: list[bytes] = []
     at = 0
     while len(run) - at >= 4:

@@ -6,21 +6,21 @@ NONE = (1 << 63) - 1
 
 
 class Runs:
-    """Entries by id; the last put wins."""
+    """Entries by id, where the last put wins."""
 
     def __init__(self) -> None:
         self.entries: dict[int, bytes] = {}
 
     def put(self, entry_id: int, data: bytes) -> None:
-        """One entry, in any order."""
+        """Put one entry, in any order."""
         self.entries[entry_id] = data
 
     def above(self, entry_id: int) -> int:
-        """The first id that is higher, NONE when there is none."""
+        """Return the first id that is higher, or NONE when there is none."""
         return min((other for other in self.entries if other > entry_id), default=NONE)
 
     def take(self, entry_id: int, upper: int, count: int, size: int, *, first_free: bool) -> bytes:
-        """Records of consecutive ids: the most that a run may give."""
+        """Return records of consecutive ids, as many as a run may give."""
         out = b""
         for at in range(entry_id, min(upper, entry_id + count)):
             data = self.entries.get(at)

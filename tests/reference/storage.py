@@ -1,22 +1,22 @@
-"""What a bookie's stores hold and answer, as dictionaries: the oracle of storage, checkpoint, read_path."""
+"""The contents and answers of a bookie's stores, as dictionaries: the oracle of storage, checkpoint, read_path."""
 
 import struct
 from dataclasses import dataclass, field
 
 
 def entry(ledger: int, entry_id: int, lac: int = -1, payload: bytes = b"") -> bytes:
-    """An entry as far as a bookie looks into it."""
+    """Return an entry as far as a bookie looks into it."""
     return struct.pack(">qqq", ledger, entry_id, lac) + payload
 
 
 def lac_packet(ledger: int, lac: int, rest: bytes = b"") -> bytes:
-    """An explicit LAC as a client sends it."""
+    """Return an explicit LAC as a client sends it."""
     return struct.pack(">qq", ledger, lac) + rest
 
 
 @dataclass
 class Ledger:
-    """Its key, its fence, its packet, its entries; the last add of an entry wins."""
+    """A ledger's key, fence, packet and entries, where the last add of an entry wins."""
 
     key: bytes
     fenced: bool = False
@@ -25,19 +25,19 @@ class Ledger:
 
 
 class Stores:
-    """Each method answers the status that the real one raises as Refused, or "OK"."""
+    """The stores. Each method returns the status that the real one raises as Refused, or "OK"."""
 
     def __init__(self) -> None:
         self.ledgers: dict[int, Ledger] = {}
         self.kept_fences: set[int] = set()
 
     def delete(self, ledger: int) -> None:
-        """All but its fence."""
+        """Delete everything of the ledger but its fence."""
         if ledger in self.ledgers and self.ledgers.pop(ledger).fenced:
             self.kept_fences.add(ledger)
 
     def authorize(self, ledger: int, key: bytes, *, is_writer: bool = False) -> str:
-        """The first key is the key; a stored one of zeros, of any length, is no key yet."""
+        """Check the key. The first key is the key; a stored one of zeros, of any length, is no key yet."""
         if ledger in self.kept_fences and ledger not in self.ledgers and is_writer:
             return "FENCED"
         known = self.ledgers.setdefault(ledger, Ledger(key, fenced=ledger in self.kept_fences))
@@ -62,14 +62,14 @@ class Stores:
         return status
 
     def fence(self, ledger: int, key: bytes) -> str:
-        """For ever."""
+        """Fence the ledger for ever."""
         status = self.authorize(ledger, key)
         if status == "OK":
             self.ledgers[ledger].fenced = True
         return status
 
     def write_lac(self, packet: bytes, key: bytes) -> str:
-        """The packet with the highest LAC stays, the newest of equal ones."""
+        """Keep the packet with the highest LAC, and the newest of equal ones."""
         ledger, lac = struct.unpack_from(">qq", packet)
         status = self.authorize(ledger, key, is_writer=True)
         if status == "FENCED":
@@ -81,7 +81,7 @@ class Stores:
         return status
 
     def read(self, ledger: int, entry_id: int, count: int, size: int) -> tuple[str, list[bytes]]:
-        """Consecutive entries: `count` at most, within `size` bytes of records, but always the first."""
+        """Return consecutive entries: `count` at most, within `size` bytes of records, but always the first."""
         known = self.ledgers.get(ledger)
         if known is None:
             return "NO_LEDGER", []

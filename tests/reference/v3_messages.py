@@ -1,5 +1,5 @@
-"""V3 requests as somebody hostile or merely different might write them, for hypothesis: every field in any order,
-repeated, split over several messages, padded, of the wrong type, with groups and numbers that nobody knows.
+"""V3 requests for hypothesis as somebody hostile or merely different might write them: every field in any order,
+repeated, split over several messages, padded, of the wrong type, with groups and unknown numbers.
 """
 
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ PART_OF = {op: pb.Request.DESCRIPTOR.fields_by_name[name].number for op, name in
 
 @st.composite
 def odd_field(draw: st.DrawFn, depth: int = 0) -> bytes:
-    """A field of any number and type, at times padded or broken."""
+    """Draw a field of any number and type, at times padded or broken."""
     number, kind = draw(FIELD_NUMBERS), draw(st.sampled_from([VARINT, VARINT, BYTES, BYTES, GROUP, FIXED32, 1, 6]))
     out = tag(number, kind, draw(st.sampled_from([0, 0, 0, 5, 6])))
     if kind == VARINT:
@@ -37,7 +37,7 @@ def odd_field(draw: st.DrawFn, depth: int = 0) -> bytes:
 
 @st.composite
 def own_field(draw: st.DrawFn, number: int, *, is_bytes: bool) -> bytes:
-    """A field of the message, with the type that it should have."""
+    """Draw a field of the message, with the type that it should have."""
     if is_bytes:
         return field(number, draw(st.binary(max_size=30)))
     value = draw(NUMBERS)
@@ -46,7 +46,7 @@ def own_field(draw: st.DrawFn, number: int, *, is_bytes: bool) -> bytes:
 
 @st.composite
 def message(draw: st.DrawFn, part: int) -> list[bytes]:
-    """The fields of one message: all that it requires most of the time, in any order, some twice, others added."""
+    """Draw the fields of one message: all that it requires most of the time, in any order, some twice, others added."""
     fields = []
     for known in KNOWN[part]:
         is_bytes = known.type in (known.TYPE_BYTES, known.TYPE_STRING)
@@ -65,7 +65,9 @@ def message(draw: st.DrawFn, part: int) -> list[bytes]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
-    """The body of a frame: a header, the message of its operation most of the time, others, contexts, odd fields."""
+    """Draw the body of a frame: a header, the message of its operation most of the time, others, contexts, odd
+    fields.
+    """
     op = draw(st.sampled_from([*PARTS, 3, 4, 0, 14]))
     txn, priority = draw(NUMBERS), draw(st.sampled_from([None, 0, 100, 2**32]))
     header = [field(1, draw(st.sampled_from([3, 3, 3, 1, 2, 4]))), field(2, op), field(3, txn)]

@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """An answer as the client understands it; AUTH has a body only."""
+    """An answer as the client understands it. AUTH has only a body."""
 
     op: int
     code: int = 0
@@ -44,17 +44,17 @@ class Response:
 
 
 def header(version: int, op: int, flags: int = 0) -> bytes:
-    """The packet header word."""
+    """Return the packet header word."""
     return struct.pack(">I", op if version == 0 else version << 24 | op << 16 | flags)
 
 
 def framed(body: bytes) -> bytes:
-    """A body behind its length word."""
+    """Return a body after its length word."""
     return struct.pack(">I", len(body)) + body
 
 
 def encode_request(r: Request) -> bytes:
-    """The whole frame of a request."""
+    """Return the whole frame of a request."""
     key, body = r.key or b"", r.body or b""
     rest = {
         ADD: key + body,
@@ -66,7 +66,7 @@ def encode_request(r: Request) -> bytes:
 
 
 def decode_header(body: bytes) -> tuple[int, int, int]:
-    """Version, operation and flags of a body of at least 4 bytes."""
+    """Return version, operation and flags of a body of at least 4 bytes."""
     (word,) = struct.unpack_from(">I", body)
     if word >> 24 == 0:
         return 0, word & 0xFF, 0
@@ -74,7 +74,7 @@ def decode_header(body: bytes) -> tuple[int, int, int]:
 
 
 def decode_request(body: bytes) -> tuple[int, Request | None]:
-    """What becomes of the body of a frame; no request when the connection ends."""
+    """Return what becomes of the body of a frame, without a request when the connection ends."""
     if len(body) < 4:
         return CLOSED, None
     version, op, flags = decode_header(body)
@@ -105,14 +105,14 @@ def _decode_add(body: bytes, version: int, flags: int) -> tuple[int, Request | N
 
 
 def encode_response(r: Response) -> bytes:
-    """The whole frame of an answer."""
+    """Return the whole frame of an answer."""
     fields = struct.pack(">iqq", r.code, r.ledger, r.entry) if r.op != AUTH else b""
     request_id = struct.pack(">q", r.request_id) if r.op == BATCH_READ else b""
     return framed(header(r.version, r.op) + fields + request_id + r.body)
 
 
 def decode_response(body: bytes) -> Response | None:
-    """An answer, or None when it breaks the format."""
+    """Return an answer, or None when it breaks the format."""
     if len(body) < 4:
         return None
     version, op, _ = decode_header(body)
@@ -129,7 +129,9 @@ def decode_response(body: bytes) -> Response | None:
 
 
 def cut(stream: bytes, frame_bytes_max: int) -> tuple[list[bytes], int] | None:
-    """The bodies of the whole frames of a stream and the bytes they took; None when a length is impossible."""
+    """Return the bodies of the whole frames of a stream and the bytes they took, or None when a length is
+    impossible.
+    """
     bodies, at = [], 0
     while len(stream) - at >= 4:
         (length,) = struct.unpack_from(">I", stream, at)

@@ -47,7 +47,7 @@ class Request:
 
 
 def parse_message(data: bytes) -> pb.Request | None:
-    """The message, or None when the library refuses it."""
+    """Return the message, or None when the library refuses it."""
     message = pb.Request()
     try:
         message.ParseFromString(data)
@@ -57,7 +57,7 @@ def parse_message(data: bytes) -> pb.Request | None:
 
 
 def _reading(part: pb.ReadRequest | pb.BatchReadRequest) -> tuple[int, dict[str, int]]:
-    """Flags and numbers that a single and a batch read share."""
+    """Return flags and numbers that a single and a batch read share."""
     flags = {0: 0, 1: FENCE, 2: PIGGYBACK}[part.flag if part.HasField("flag") else 0]
     if part.HasField("previousLAC"):
         flags |= LONG_POLL
@@ -67,7 +67,7 @@ def _reading(part: pb.ReadRequest | pb.BatchReadRequest) -> tuple[int, dict[str,
 
 
 def _fields(message: pb.Request, op: int) -> tuple[int, dict[str, Any]]:
-    """Flags and fields of the operation's own message."""
+    """Return flags and fields of the operation's own message."""
     part = getattr(message, PARTS[op])
     names = {field.name for field in part.DESCRIPTOR.fields}
     fields: dict[str, Any] = {"ledger": part.ledgerId} if "ledgerId" in names else {}
@@ -90,7 +90,7 @@ def _fields(message: pb.Request, op: int) -> tuple[int, dict[str, Any]]:
 
 
 def decode_request(data: bytes) -> tuple[int, Request | None]:
-    """What becomes of the body of a frame. The body of AUTH is left out: it is the bytes as they came."""
+    """Return what becomes of the body of a frame. The body of AUTH is left out: it is the bytes as they came."""
     message = parse_message(data)
     if message is None:
         return CORRUPT, None
@@ -104,7 +104,7 @@ def decode_request(data: bytes) -> tuple[int, Request | None]:
 
 
 def agrees(data: bytes, status: int, fields: Mapping[str, Any]) -> bool:
-    """Whether what a parser made of `data` is what the library makes of it."""
+    """Return whether what a parser made of `data` is what the library makes of it."""
     expected, request = decode_request(data)
     if request is None or status != expected:
         return status == expected

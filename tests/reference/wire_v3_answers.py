@@ -18,12 +18,12 @@ PARTS: dict[int, str] = {
 
 
 def framed(message: bytes) -> bytes:
-    """A message behind its length word."""
+    """Return a message after its length word."""
     return len(message).to_bytes(4) + message
 
 
 def refusal(version: int, op: int, txn: int, priority: int, code: int) -> bytes:
-    """The header of a request, copied, and a status."""
+    """Return the header of a request, copied, and a status."""
     message = pb.Response(header={"version": version, "operation": op, "txnId": txn}, status=pb.StatusCode.Name(code))
     if priority:
         message.header.priority = priority
@@ -31,7 +31,7 @@ def refusal(version: int, op: int, txn: int, priority: int, code: int) -> bytes:
 
 
 def answer(op: int, txn: int, code: int, **fields: int | bytes | None) -> bytes:
-    """The operation's own answer with the fields that its message has."""
+    """Return the operation's own answer with the fields that its message has."""
     message = pb.Response(header={"version": 3, "operation": op, "txnId": txn}, status=pb.StatusCode.Name(code))
     part = getattr(message, PARTS[op])
     part.SetInParent()
@@ -43,12 +43,12 @@ def answer(op: int, txn: int, code: int, **fields: int | bytes | None) -> bytes:
 
 
 def entry_prefix(size: int) -> bytes:
-    """In front of an entry of a batch: three bytes of length, more only when they do not suffice."""
+    """Return what precedes an entry of a batch: three bytes of length, and more only when they do not suffice."""
     return tag(4, BYTES) + encode(size, 3)
 
 
 def batch(txn: int, ledger: int, start: int, entries: list[bytes], **tail: int | None) -> bytes:
-    """A good batch read, with padded lengths in front of its entries."""
+    """Return a successful batch read, with padded lengths before its entries."""
     part = field(1, 0) + field(2, ledger) + field(3, start)
     part += b"".join(entry_prefix(len(entry)) + entry for entry in entries)
     for number, name in ((5, "maxLAC"), (6, "lacUpdateTimestamp")):

@@ -16,7 +16,7 @@ class Entry:
 
 
 class WriteWindow:
-    """Sizes are E, W, A; ensemble indices stand for bookies. CRC32C, no password."""
+    """The window. Sizes are E, W, A; ensemble indices stand for bookies. It uses CRC32C and no password."""
 
     def __init__(self, ledger: int, sizes: tuple[int, int, int], *, first: int, count_max: int, advanced: bool) -> None:
         self.ledger = ledger
@@ -34,12 +34,12 @@ class WriteWindow:
         return self.head - 1
 
     def write_set(self, entry: int) -> set[int]:
-        """The indices that hold an entry."""
+        """Return the indices that hold an entry."""
         size, copies, _ = self.sizes
         return {(entry + k) % size for k in range(copies)}
 
     def append(self, payload: bytes, entry: int | None) -> int | None:
-        """The id, or None while there is no room. KeyError for an id that was added."""
+        """Return the id, or None while there is no room. Raises KeyError for an id that was added."""
         chosen = self.next if entry is None else entry
         if chosen < self.head or chosen in self.pending:
             raise KeyError(chosen)
@@ -52,7 +52,7 @@ class WriteWindow:
         return chosen
 
     def answered(self, index: int, entry: int, code: int) -> tuple[int, int, bool] | None:
-        """The failure, if it is one."""
+        """Note an answer, and return the failure if it is one."""
         found = self.pending.get(entry)
         if code:
             return entry, code, found is not None and not found.complete
@@ -62,13 +62,13 @@ class WriteWindow:
         return None
 
     def unack(self, index: int) -> None:
-        """Another bookie at this index."""
+        """Forget the acknowledgements of this index, where another bookie is now."""
         for entry in self.pending.values():
             entry.acked.discard(index)
             entry.complete &= len(entry.acked) >= self.sizes[2]
 
     def unacked(self, index: int) -> list[int]:
-        """What the bookie at this index was to hold and has not acknowledged."""
+        """Return what the bookie at this index was to hold and has not acknowledged."""
         return sorted(
             id_
             for id_, entry in self.pending.items()
@@ -76,7 +76,7 @@ class WriteWindow:
         )
 
     def release(self) -> int:
-        """Acknowledge in order."""
+        """Acknowledge entries in order, and return how many."""
         before = self.head
         while not self.holding and (entry := self.pending.get(self.head)) and entry.complete:
             self.head_length = self.head_length + entry.payload_bytes if self.advanced else entry.length
