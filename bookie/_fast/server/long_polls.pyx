@@ -175,7 +175,7 @@ cdef void disown(Poll* poll) noexcept nogil:
 
 
 cdef void stop_waiting(Polls* polls, Poll* poll) noexcept nogil:
-    """Remove a poll from the heap and from its ledger's list; the ledger goes with its last poll."""
+    """Remove a poll from the heap and from its ledger's list; the list is dropped with its last poll."""
     cdef Watched* watched = poll.watched
     heap_remove(polls, poll)
     unlink(poll)
@@ -274,7 +274,7 @@ cdef Status polls_wait(Polls* polls, PollOwner* owner, const ReadRequest* reques
 
 
 cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
-    """Return the current state of the ledger, and ask to be told of its next change."""
+    """Return the current state of the ledger, and request a notice of its next change."""
     cdef Shard* shard = shard_of(store_of(polls.stores, ledger_id), ledger_id)
     cdef Ledger* ledger
     cdef Change change
@@ -286,14 +286,14 @@ cdef Change look(Polls* polls, int64_t ledger_id) noexcept nogil:
         ledger.watchers |= polls.bit
         change.lac = ledger.lac
         change.events = ledger.events
-        # Zero: the loop was told of another change, and the LAC has risen before this look.
+        # Zero: the notice was for another change, and the LAC had risen before this call.
         change.lac_time_ms = ledger.lac_time_ms if ledger.lac_time_ms else wall_ms()
     pthread_mutex_unlock(&shard.lock)
     return change
 
 
 cdef void end_changed(Polls* polls, Watched* watched) noexcept nogil:
-    """End the polls that the ledger's change ends. The ledger goes with its last one."""
+    """End the polls that the ledger's change ends. Their list is dropped with its last poll."""
     cdef Change change = look(polls, watched.chained.ledger)
     cdef Poll* poll = watched.first
     cdef Poll* following

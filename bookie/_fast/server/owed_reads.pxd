@@ -1,5 +1,5 @@
-"""What the read pool owes one connection, estimated in bytes: its reads from disk must not use up the budget of
-output.
+"""An estimate of the bytes that the read pool will return for one connection, whose reads from disk must not use up
+the budget of output.
 
 Belongs to the connection's I/O loop.
 """
@@ -13,7 +13,7 @@ cdef struct OwedReads:
     uint64_t batch_bytes     # and the most bytes
     uint64_t entry_bytes     # size of an entry, estimated from the last ones read; 0 before the first job
 
-# Account for a job that was submitted, and for one that came back with its answer.
+# Account for a submitted job, and for one that the read pool has finished.
 cdef void owed_begins(OwedReads* owed, const ReadRequest* request) noexcept nogil
 cdef void owed_ends(OwedReads* owed, const ReadRequest* request, const Answer* answer) noexcept nogil
 # Return the bytes that all jobs bring if their entries are as large as the last ones.

@@ -43,8 +43,8 @@ cdef inline bint may_go(const IoLoop* loop, const Conn* conn) noexcept nogil:
 
 cdef void close_slowest(IoLoop* loop, Conn* conn) noexcept nogil:
     """Close, of the connections with at least half as much unsent output as the largest has, the one whose kernel has
-    accepted nothing for longest: a client that is owed little is not closed for what another one is owed. Close `conn`
-    where there is no other.
+    accepted nothing for longest: a client with little unsent output is not closed because of another with
+    much. Close `conn` if there is no other.
     """
     cdef Conn* slowest = conn
     cdef Conn* other = loop.conns

@@ -20,7 +20,7 @@ from bookie._fast.base.types cimport (
 Histogram = namedtuple("Histogram", "edges counts sum")
 BatchView = namedtuple("BatchView", "request_ms response_bytes")
 
-# Answers other than the entry or acknowledgement that was asked for, as metrics call them.
+# Labels in metrics of responses other than the requested entry or acknowledgement.
 STATUS_WORDS = {
     NO_LEDGER: "no_ledger", NO_ENTRY: "no_entry", BAD_REQUEST: "bad_request", IO_ERROR: "io_error",
     UNAUTHORIZED: "unauthorized", BAD_VERSION: "bad_version", FENCED: "fenced", READ_ONLY: "read_only",

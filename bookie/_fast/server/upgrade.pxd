@@ -1,9 +1,9 @@
 """START_TLS: a connection gets its last response in clear, and moves to a loop that serves encrypted connections.
 
 So handshakes and ciphers never delay clear connections. The `Conn` itself moves, with its authentication. It must have
-no request in progress, so the two loops' threads never use it at the same time. Bytes received after START_TLS were
-sent by a peer that could not know that it would be granted: the connection is closed, unless they are the one message
-that Java's client sends there (module `server.clear_auth`).
+no request in progress, so the two loops' threads never use it at the same time. A peer must not
+send anything after START_TLS before the response. If it does, the connection is closed, except for the one message that
+Java's client sends there (module `server.clear_auth`).
 """
 from bookie._fast.base.types cimport Status
 from bookie._fast.server.connection cimport Conn

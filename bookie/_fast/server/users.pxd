@@ -31,9 +31,9 @@ cdef struct Login:
 
 cdef User* user_hold(User* user) noexcept nogil
 cdef void user_release(User* user) noexcept nogil        # NULL is allowed
-# Make the connection this user's, with these rights; takes over the caller's reference.
+# Log the connection in as this user, with these rights; takes over the caller's reference.
 cdef void login_enter(Login* login, User* user, uint8_t may) noexcept nogil
-# Make the connection nobody's. A second call does nothing.
+# Release the connection's user. A second call does nothing.
 cdef void login_leave(Login* login) noexcept nogil
 
 cdef class AuthenticatedUser:
