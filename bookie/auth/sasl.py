@@ -88,7 +88,7 @@ class SaslServer:
         return f"SaslServer({len(self._users)} users)"
 
     def session(self, peer: str) -> "SaslServerSession":  # noqa: ARG002 - where a user comes from does not matter
-        """For a new connection."""
+        """Return a session for a new connection."""
         return SaslServerSession(self)
 
     def prove(self, response: Response) -> Outcome:
@@ -167,7 +167,7 @@ class SaslClient:
         return "SaslClient(...)"
 
     def session(self, host: str) -> "SaslClientSession":  # noqa: ARG002 - every bookie has the same realm
-        """For a new connection."""
+        """Return a session for a new connection."""
         return SaslClientSession(self._user, self._password)
 
 

@@ -113,7 +113,7 @@ class TokenClient:
         return "TokenClient(...)"
 
     def session(self, host: str) -> "TokenClientSession":  # noqa: ARG002
-        """For a new connection."""
+        """Return a session for a new connection."""
         return TokenClientSession(self._token)
 
 

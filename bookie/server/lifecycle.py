@@ -142,7 +142,7 @@ class Bookie:
         self._hurry.set()
         self._data_port.hurry()
 
-    # The interface for planes; `Control` has the descriptions.
+    # The interface for planes, which `Control` describes.
 
     @property
     def state(self) -> str:
@@ -152,7 +152,7 @@ class Bookie:
         return "read-only" if self._mode.read_only else "writable"
 
     def stats(self) -> Mapping[str, int | float]:
-        """Counters and gauges of storage, data port, disks, garbage collection, planes and services."""
+        """Return counters and gauges of storage, data port, disks, garbage collection, planes and services."""
         garbage = self.garbage.stats() if self.garbage else {}
         scrub = self.scrub.stats() if self.scrub else {}
         own = {"sanity": self._sane, **self._storage.stats(), **self._data_port.stats()}
@@ -164,47 +164,47 @@ class Bookie:
         return own
 
     def note_sanity(self, *, passed: bool) -> None:
-        """Shown as a metric until the next test."""
+        """Record the result of a test, which a metric shows until the next one."""
         self._sane = int(passed)
 
     def metrics(self) -> list[Family]:
-        """All that is measured, as of now."""
+        """Return all metrics with their present values."""
         collected = self.garbage.stats_of_directories() if self.garbage else []
         return self._metrics.families(self.state, self.stats(), collected)
 
     @property
     def read_only(self) -> bool:
-        """Whether it takes no writes."""
+        """Whether the bookie refuses writes."""
         return self._mode.read_only
 
     @property
     def read_only_reasons(self) -> frozenset[str]:
-        """Who is against them."""
+        """The reasons for being read-only."""
         return self._mode.reasons
 
     @property
     def directories(self) -> BookieDirectories:
-        """As configured."""
+        """The directories of the bookie, as configured."""
         storage = self._settings.storage
         return BookieDirectories(
             self._settings.journal.directories, storage.ledger_directories, storage.index_directories
         )
 
     def configuration(self) -> Mapping[str, str]:
-        """For people to read."""
+        """Return every key with its effective text."""
         return self._settings.texts
 
     def disk_state(self) -> DiskState:
-        """As of the last look."""
+        """Return the state of the disks, as of the last check."""
         return self.disks.state
 
     def last_marks(self) -> list[MarkFound]:
-        """From the files."""
+        """Read the marks from their files."""
         own = self.directories
         return last_marks([current(one) for one in own.ledgers], len(own.journals))
 
     def files(self) -> Iterator[DiskFile]:
-        """Every file, once."""
+        """Yield every file once."""
         return list_files([current(one) for part in self.directories for one in part])
 
     def checkpoint(self) -> None:
@@ -212,7 +212,7 @@ class Bookie:
         self._storage.checkpoint()
 
     def set_read_only(self, *, read_only: bool) -> None:
-        """The operator's wish."""
+        """Set or clear the operator's read-only mode."""
         self._mode.set("operator", read_only=read_only)
 
     # The steps of a start.

