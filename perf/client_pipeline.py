@@ -136,7 +136,7 @@ class Asyncio:
         async def main() -> float:
             async with BookieClient(self._config, self._registered) as client:
                 adder = Adder()
-                lane = client.adds(self._bookie, ledger, DIGEST.master_key, adder)
+                sender = client.adds(self._bookie, ledger, DIGEST.master_key, adder)
                 began = time.perf_counter()
                 chunks = [sealed(ledger, first, CHUNK) for first in range(0, 10 * CHUNK, CHUNK)]
                 for first in range(0, count, CHUNK):
@@ -147,12 +147,12 @@ class Asyncio:
                     renumbered = np.frombuffer(run, dtype=np.uint8).reshape(CHUNK, -1).copy()
                     ids = np.arange(first, first + CHUNK, dtype=np.int64)
                     renumbered[:, 12:20] = ids.astype(">i8").view(np.uint8).reshape(CHUNK, 8)
-                    lane.send(renumbered.ravel().data, offsets, ids)
+                    sender.send(renumbered.ravel().data, offsets, ids)
                 while adder.answers < count:
                     adder.changed.clear()
                     await adder.changed.wait()
                 rate = count / (time.perf_counter() - began)
-                lane.close()
+                sender.close()
                 return rate
 
         return asyncio.run(main())

@@ -10,8 +10,8 @@ import time
 
 import click
 
+from bookie.spark.simulation.cluster import simulate
 from bookie.spark.simulation.scenario import Growth, Load, Scenario, Topology, Weights
-from bookie.spark.simulation.world import simulate
 
 DISK = 4 * 10**12
 TOPOLOGY = Topology(1000, 20, (DISK,), 0.4, 0.6, 0.95, (Growth(50, 0.5),))

@@ -82,13 +82,13 @@ class Run:
         self.entries += entries
         self.bytes += size
 
-    async def drive(self, lanes: "Sequence[Awaitable[None]]") -> None:
-        """Run all `lanes` concurrently until they end. The first BookKeeperError cancels the others and is kept in
+    async def drive(self, workers: "Sequence[Awaitable[None]]") -> None:
+        """Run all `workers` concurrently until they end. The first BookKeeperError cancels the others and is kept in
         `error`.
         """
         begun = time.monotonic()
         ticking = asyncio.ensure_future(self._tick(begun))
-        tasks = [asyncio.ensure_future(one) for one in lanes]
+        tasks = [asyncio.ensure_future(one) for one in workers]
         try:
             await asyncio.gather(*tasks)
         except BookKeeperError as error:

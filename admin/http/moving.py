@@ -133,8 +133,8 @@ class Movers:
         from bookie.client.replication.hosting import Shared  # noqa: PLC0415
         from bookie.client.replication.service import opened  # noqa: PLC0415
 
-        async with opened("http", Shared(self._driver), {}) as world:
-            async for look in decommission(world, move.bookie):
+        async with opened("http", Shared(self._driver), {}) as environment:
+            async for look in decommission(environment, move.bookie):
                 move.remaining, move.total, move.paused = len(look.remaining), look.total, look.paused
                 move.per_s, move.eta_s = look.per_s, look.eta_s
                 move.blocked = {str(ledger): why for ledger, why in list(look.blocked.items())[:BLOCKED_SHOWN]}

@@ -25,7 +25,7 @@ from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 
-class AddLane(Protocol):
+class AddSender(Protocol):
     """A channel for the adds of one ledger to one bookie, in bulk. It ends with `close`, or when the connection is
     lost.
     """
@@ -41,7 +41,7 @@ class AddLane(Protocol):
 
     @property
     def full(self) -> bool:
-        """Whether more output is queued for the socket than its limit; `LaneOwner.on_room` is called when that ends."""
+        """Whether more output is queued for the socket than its limit allows; `SenderOwner.on_room` tells when not."""
         ...
 
     def close(self) -> None:
@@ -49,8 +49,8 @@ class AddLane(Protocol):
         ...
 
 
-class LaneOwner(Protocol):
-    """The receiver of a lane's responses. Its methods are called on the event loop, never from within `send`."""
+class SenderOwner(Protocol):
+    """The receiver of a sender's responses. Its methods are called on the event loop, never from within `send`."""
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
         """Handle some responses, in the order of their arrival: code 0, or the `code` of the error's class in
@@ -59,14 +59,14 @@ class LaneOwner(Protocol):
         ...
 
     def lost(self, error: BookKeeperError) -> None:
-        """Handle the end of the lane: the connection was lost, or the oldest add timed out. Called at most once.
+        """Handle the end of the sender: the connection was lost, or the oldest add timed out. Called at most once.
 
         No add that is unanswered at this time will be answered.
         """
         ...
 
     def on_room(self) -> None:
-        """Handle that the lane is no longer full."""
+        """Handle that the sender is no longer full."""
         ...
 
 
@@ -81,12 +81,12 @@ class Bookies(Protocol):
         bookie: str,
         ledger: int,
         master_key: bytes,
-        owner: LaneOwner,
+        owner: SenderOwner,
         *,
         flags: int = 0,
         deferred_sync: bool = False,
-    ) -> AddLane:
-        """Open a lane. A ledger may open several lanes to one bookie, one after the other."""
+    ) -> AddSender:
+        """Open a sender. A ledger may open several senders to one bookie, one after the other."""
         ...
 
     async def add(

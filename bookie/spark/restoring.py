@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bookie.client.replication.contracts import World
+    from bookie.client.replication.contracts import Environment
     from bookie.client.replication.restoring import Restored
 
 __all__ = ["restore_ledgers", "rewrite_ledgers"]
@@ -34,7 +34,9 @@ def restore_ledgers(
     """
     from bookie.client.replication.restoring import restore  # noqa: PLC0415  # --help does not need the client
 
-    yield from _mended(list(ledgers), uri, given, lambda world, some: restore(world, some, lost, fence=fence))
+    yield from _mended(
+        list(ledgers), uri, given, lambda environment, some: restore(environment, some, lost, fence=fence)
+    )
 
 
 def rewrite_ledgers(
@@ -60,8 +62,8 @@ def rewrite_ledgers(
         for bookie, first, last, finding in runs:
             found.setdefault(ledger, {}).setdefault(bookie, []).append(Run(first, last, finding == "LENGTH"))
 
-    def work(world: "World", some: list[int]) -> "AsyncIterator[Restored]":
-        return rewrite(world, {ledger: found[ledger] for ledger in some}, replace=replace)
+    def work(environment: "Environment", some: list[int]) -> "AsyncIterator[Restored]":
+        return rewrite(environment, {ledger: found[ledger] for ledger in some}, replace=replace)
 
     yield from _mended(list(found), uri, given, work)
 
@@ -70,7 +72,7 @@ def _mended(
     wanted: list[int],
     uri: str,
     given: Mapping[str, str],
-    work: "Callable[[World, list[int]], AsyncIterator[Restored]]",
+    work: "Callable[[Environment, list[int]], AsyncIterator[Restored]]",
 ) -> list[dict[str, Any]]:
     return asyncio.run(_all(wanted, uri, given, work)) if wanted else []
 
@@ -79,7 +81,7 @@ async def _all(
     wanted: list[int],
     uri: str,
     given: Mapping[str, str],
-    work: "Callable[[World, list[int]], AsyncIterator[Restored]]",
+    work: "Callable[[Environment, list[int]], AsyncIterator[Restored]]",
 ) -> list[dict[str, Any]]:
     from bookie.client.replication.service import opened  # noqa: PLC0415
     from bookie.metadata import open_driver  # noqa: PLC0415
@@ -88,8 +90,8 @@ async def _all(
         async with aclosing(of) as each:  # type: ignore[type-var]
             return {row.ledger: row async for row in each}
 
-    async with opened("bkpipe", open_driver(uri), given) as world:
-        found = await rows(work(world, wanted))
+    async with opened("bkpipe", open_driver(uri), given) as environment:
+        found = await rows(work(environment, wanted))
         held = [ledger for ledger in wanted if found[ledger].state == "held"]
-        found |= await rows(work(world, held))
+        found |= await rows(work(environment, held))
     return [{**asdict(row), "taken_by": list(row.taken_by)} for row in found.values()]

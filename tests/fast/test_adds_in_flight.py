@@ -1,4 +1,4 @@
-"""The unanswered adds of a connection against a dictionary: each answer is taken once, by the lane that it is for."""
+"""The unanswered adds of a connection against a dictionary: each answer is taken once, by the sender that it is for."""
 
 from collections import defaultdict
 from typing import Any
@@ -28,9 +28,9 @@ def ids(*entries: int) -> Any:
 
 
 def taken(adds: AddsInFlight, rows: Any) -> tuple[int, list[tuple[int, int, int]]]:
-    """What is left, and (lane, entry, code) of what was taken."""
-    left, lanes, entries, codes = adds.take(rows, len(rows))
-    return left, list(zip(lanes.tolist(), entries.tolist(), codes.tolist(), strict=True))
+    """What is left, and (sender, entry, code) of what was taken."""
+    left, senders, entries, codes = adds.take(rows, len(rows))
+    return left, list(zip(senders.tolist(), entries.tolist(), codes.tolist(), strict=True))
 
 
 STEP: st.SearchStrategy[tuple[str, int, list[int]]] = st.one_of(
@@ -42,25 +42,25 @@ STEP: st.SearchStrategy[tuple[str, int, list[int]]] = st.one_of(
 
 @given(st.lists(STEP, max_size=40), st.booleans())
 def test_like_a_dictionary(steps: list[tuple[str, int, list[int]]], by_transaction: bool) -> None:
-    """BR11: any order of sends, answers (some twice, some to nothing) and leaves; lane n writes ledger n mod 2."""
+    """BR11: any order of sends, answers (some twice, some to nothing) and leaves; sender n writes ledger n mod 2."""
     adds = AddsInFlight(by_transaction=by_transaction)
     model: dict[tuple[int, int], tuple[int, int]] = {}
     transactions: dict[tuple[int, int], int] = defaultdict(int)
     used = 1 << 40
-    for step, lane, entries in steps:
-        ledger = lane % 2
+    for step, sender, entries in steps:
+        ledger = sender % 2
         if step == "send":
             new = [entry for entry in entries if (ledger, entry) not in model]
             assert adds.knows(ledger, ids(*new)) is False
-            adds.sent(lane, ledger, ids(*new), used, 10)
+            adds.sent(sender, ledger, ids(*new), used, 10)
             for k, entry in enumerate(new):
-                model[ledger, entry] = lane, entry
+                model[ledger, entry] = sender, entry
                 transactions[ledger, entry] = used + k
             used += len(new)
         elif step == "leave":
-            adds.leave(lane)
+            adds.leave(sender)
             for name, (owner, entry) in list(model.items()):
-                if owner == lane:
+                if owner == sender:
                     model[name] = -1, entry
                     if by_transaction:
                         del model[name]
@@ -99,7 +99,7 @@ def test_names_of_those_who_left() -> None:
 
 
 def test_overdue() -> None:
-    """Lanes by the time of what they wait for."""
+    """Senders by the time of what they wait for."""
     adds = AddsInFlight(by_transaction=True)
     adds.sent(1, 7, ids(5), 1, 10)
     adds.sent(2, 7, ids(5), 2, 20)
@@ -117,9 +117,9 @@ def test_many() -> None:
 
 
 def test_bad_arguments() -> None:
-    """Lane 0 is a free place; a table has no more rows than it has."""
+    """Sender 0 is a free place; a table has no more rows than it has."""
     adds = AddsInFlight(by_transaction=True)
-    with pytest.raises(ValueError, match="lane is 0"):
+    with pytest.raises(ValueError, match="sender is 0"):
         adds.sent(0, 7, ids(1), 1, 10)
     with pytest.raises(ValueError, match="count is 2"):
         adds.take(answers([(READ, 1, 1, 1)]), 2)

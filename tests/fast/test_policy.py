@@ -10,8 +10,8 @@ def test_a_stop_ends_every_waiting_thread() -> None:
     requests = PolicyRequests(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
     taken: list[object] = []
     threads = [
-        threading.Thread(target=lambda lane: taken.append(requests.take(lane)), args=(lane,))
-        for lane in (LOGINS, REQUESTS, REQUESTS)
+        threading.Thread(target=lambda backlog: taken.append(requests.take(backlog)), args=(backlog,))
+        for backlog in (LOGINS, REQUESTS, REQUESTS)
     ]
     for thread in threads:
         thread.start()

@@ -44,7 +44,7 @@ def ack(w: WriteWindow, index: int, *entries: int, code: int = 0) -> list[tuple[
 
 
 def stored(records: tuple[memoryview, Any, Any]) -> dict[int, bytes]:
-    """Entries by id, as a lane would read them."""
+    """Entries by id, as a sender would read them."""
     view, offsets, entries = records
     assert offsets[0] == 0
     assert offsets[-1] == len(view)

@@ -112,7 +112,7 @@ def test_too_many_are_refused(tmp_path: Path, disks: Stalled) -> None:
         assert sorted(transactions) == [1, 2, 3, 4, 5]
 
 
-def test_the_lane_of_requests_may_be_full(tmp_path: Path, disks: Stalled) -> None:
+def test_the_backlog_of_requests_may_be_full(tmp_path: Path, disks: Stalled) -> None:
     """When all connections together fill the queue, further requests are refused, but everyone can log in and be
     served.
     """

@@ -18,7 +18,7 @@ from bookie.errors import (
     UnauthorizedAccess,
 )
 from bookie.metadata import open_driver
-from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
+from tests.client.bookies.senders import DIGEST, Owner, records, sealed
 from tests.fixtures.java_peer import BATCH_READS
 from tests.interop.conftest import Standing
 
@@ -29,11 +29,11 @@ ENTRIES = 5000
 
 
 async def life(client: BookieClient, bookie: str, ledger: int, *, v2: bool) -> None:
-    """Run a ledger's life on one bookie: lane, single add, reads, batches where there are any, LACs, fence."""
+    """Run a ledger's life on one bookie: sender, single add, reads, batches where there are any, LACs, fence."""
     owner = Owner()
-    lane = client.adds(bookie, ledger, KEY, owner)
+    sender = client.adds(bookie, ledger, KEY, owner)
     for start in range(0, ENTRIES, 100):
-        lane.send(*records(ledger, range(start, start + 100)))
+        sender.send(*records(ledger, range(start, start + 100)))
     await owner.until(ENTRIES)
     assert owner.codes == {entry: [0] for entry in range(ENTRIES)}
     assert (await client.read(bookie, ledger, 17)).stored == sealed(ledger, 17, b"17".ljust(100, b"."))
@@ -51,7 +51,7 @@ async def life(client: BookieClient, bookie: str, ledger: int, *, v2: bool) -> N
     with pytest.raises(UnauthorizedAccess):
         await client.add(bookie, ledger, ENTRIES, sealed(ledger, ENTRIES, b"x"), bytes(20))
     await client.read(bookie, ledger, -1, flags=Flags.FENCE | Flags.HIGH_PRIORITY, master_key=KEY)
-    lane.send(*records(ledger, [ENTRIES]))
+    sender.send(*records(ledger, [ENTRIES]))
     await owner.until(ENTRIES + 1)
     assert owner.codes[ENTRIES] == [LedgerFenced.code]
     await client.add(bookie, ledger, ENTRIES, sealed(ledger, ENTRIES, b"x"), KEY, flags=Flags.RECOVERY_ADD)

@@ -21,7 +21,7 @@ from bookie.client.bookies.connect import Connector
 from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable
 from bookie.metadata import open_driver
-from tests.client.bookies.lanes import sealed
+from tests.client.bookies.senders import sealed
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import QUICK, JavaPeer

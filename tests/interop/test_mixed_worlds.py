@@ -35,7 +35,7 @@ ENTRIES, SIZE = 120, 300
 PASSWORD = "pässword"
 
 
-class World(NamedTuple):
+class MixedCluster(NamedTuple):
     """A cluster, and a client of each kind."""
 
     uri: str
@@ -60,11 +60,11 @@ def world_uri(
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["v2", "v3"])
-def world(request: pytest.FixtureRequest, java_driver: Driver, world_uri: str) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, java_driver: Driver, world_uri: str) -> Iterator[MixedCluster]:
     """Clients of both kinds in one protocol. Only in V2 does Java have batch reads."""
     java = Client(java_driver, world_uri, v2=request.param, batch=request.param)
     with BookKeeper(world_uri, useV2WireProtocol=request.param) as ours:
-        yield World(world_uri, java, ours, request.param)
+        yield MixedCluster(world_uri, java, ours, request.param)
     java.call("disconnect")
 
 
@@ -77,7 +77,7 @@ class Written(NamedTuple):
     close: Callable[[], None]
 
 
-def created(world: World, writer: str, digest: str, *, w: int = 3, a: int = 2) -> Written:
+def created(world: MixedCluster, writer: str, digest: str, *, w: int = 3, a: int = 2) -> Written:
     """Make a ledger by the client of that kind, on all three bookies."""
     if writer == "java":
         made = world.java.call(
@@ -113,7 +113,7 @@ def append(ledger: WriteHandle, count: int) -> None:
     ledger.flush()
 
 
-def read_by_java(world: World, ledger: int, digest: str, *, recovery: bool = False) -> dict[str, Any]:
+def read_by_java(world: MixedCluster, ledger: int, digest: str, *, recovery: bool = False) -> dict[str, Any]:
     """Open the ledger with Java's client, read all of it singly and by batches, and return what the client says of
     it.
     """
@@ -125,7 +125,7 @@ def read_by_java(world: World, ledger: int, digest: str, *, recovery: bool = Fal
     return {**handle, **world.java.call("metadata", handle=handle["handle"])}
 
 
-def read_by_ours(world: World, ledger: int, *, recovery: bool = False) -> tuple[int, int]:
+def read_by_ours(world: MixedCluster, ledger: int, *, recovery: bool = False) -> tuple[int, int]:
     """Open the ledger with our client, read all of it singly and by batches, and return its last entry and length."""
     with world.ours.open_ledger(ledger, password=PASSWORD.encode(), recovery=recovery) as reader:
         last = reader.last_add_confirmed
@@ -138,7 +138,7 @@ def read_by_ours(world: World, ledger: int, *, recovery: bool = False) -> tuple[
 
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
-def test_what_one_writes_the_other_reads(world: World, writer: str, digest: str) -> None:
+def test_what_one_writes_the_other_reads(world: MixedCluster, writer: str, digest: str) -> None:
     """A closed ledger, striped over three bookies, is read with its length and custom metadata, and only with its
     password.
     """
@@ -161,7 +161,7 @@ def test_what_one_writes_the_other_reads(world: World, writer: str, digest: str)
 
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
-def test_what_one_leaves_the_other_recovers(world: World, writer: str, digest: str) -> None:
+def test_what_one_leaves_the_other_recovers(world: MixedCluster, writer: str, digest: str) -> None:
     """Nothing that was acknowledged is missing, the writer is told that it is fenced, and both can then read the
     ledger.
     """
@@ -180,7 +180,7 @@ def test_what_one_leaves_the_other_recovers(world: World, writer: str, digest: s
 
 
 @pytest.mark.parametrize("writer", ["java", "ours"])
-def test_recoveries_of_both_kinds_agree(world: World, writer: str) -> None:
+def test_recoveries_of_both_kinds_agree(world: MixedCluster, writer: str) -> None:
     """L10, L1: when a Java client and ours recover a ledger at once while its writer works, they agree on the last
     entry.
 
@@ -202,13 +202,13 @@ def test_recoveries_of_both_kinds_agree(world: World, writer: str) -> None:
             assert read_by_ours(world, written.ledger)[0] == last
 
 
-def test_the_example_of_the_documentation(world: World) -> None:
+def test_the_example_of_the_documentation(world: MixedCluster) -> None:
     """It runs unchanged, with a cluster in ZooKeeper."""
     said = run(["docs/examples/ledgers.py", world.uri]).splitlines()
     assert said == ["0 b'one'", "1 b'two'", "2 b'three'", "a future: b'two'", "followed: 10000"]
 
 
-def test_metadata_have_the_same_bytes(world: World) -> None:
+def test_metadata_have_the_same_bytes(world: MixedCluster) -> None:
     """Open and closed, we store what Java stores; only the names in the ledgers differ."""
     where = parse_uri(world.uri)
     zookeeper = KazooClient(where.hosts[0])

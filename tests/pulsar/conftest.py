@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures import pulsar as fixture
 from tests.fixtures.java_peer import JavaPeer, JavaUnavailable
 from tests.fixtures.zookeeper import ZooKeeperServer
-from tests.pulsar.world import World, world_in
+from tests.pulsar.world import Pulsar, world_in
 
 _numbers = itertools.count(1)
 
@@ -29,14 +29,14 @@ def world(
     pulsar_peer: JavaPeer,
     zookeeper: ZooKeeperServer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[World]:
+) -> Iterator[Pulsar]:
     """A broker on our bookies, set up as the module's WORLD says."""
     with world_in(pulsar_peer, zookeeper, tmp_path_factory.mktemp("pulsar"), **request.module.WORLD) as world:
         yield world
 
 
 @pytest.fixture
-def connected(world: World) -> Iterator[Any]:
+def connected(world: Pulsar) -> Iterator[Any]:
     """Pulsar's client, connected to the broker of the module's world."""
     pulsar = pytest.importorskip("pulsar", reason="pulsar-client is not installed (make pulsar)")
     client = pulsar.Client(world.broker.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
@@ -45,7 +45,7 @@ def connected(world: World) -> Iterator[Any]:
 
 
 @pytest.fixture
-def topic(world: World) -> str:
+def topic(world: Pulsar) -> str:
     """A topic of the test's own. A subscription that nobody reads, `held`, keeps its ledgers from being trimmed."""
     name = f"public/default/topic-{next(_numbers)}"
     world.broker.admin("PUT", f"persistent/{name}")

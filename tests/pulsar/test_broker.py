@@ -15,8 +15,8 @@ from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.frozen import freeze, thaw
 from tests.pulsar.world import (
     MARKS,
+    Pulsar,
     Sender,
-    World,
     deliver,
     everything,
     numbered,
@@ -38,7 +38,7 @@ def once(messages: list[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_messages_come_in_order(world: World, connected: Any, topic: str, batched: bool) -> None:
+def test_messages_come_in_order(world: Pulsar, connected: Any, topic: str, batched: bool) -> None:
     """They do for a reader that listens while they are sent, for one that comes later, and for one that comes when no
     cache
     has them any more.
@@ -57,7 +57,7 @@ def test_messages_come_in_order(world: World, connected: Any, topic: str, batche
     assert everything(connected, topic) == numbered(0, 2000)
 
 
-def test_a_broker_that_was_killed_finds_its_topics(world: World, connected: Any, topic: str) -> None:
+def test_a_broker_that_was_killed_finds_its_topics(world: Pulsar, connected: Any, topic: str) -> None:
     """It recovers the ledger that it left open, a subscription goes on where it was, and pending messages arrive."""
     consumer = connected.subscribe(topic, "kept")
     sender = Sender(connected, topic)
@@ -83,7 +83,7 @@ def test_a_broker_that_was_killed_finds_its_topics(world: World, connected: Any,
     consumer.close()
 
 
-def test_bookies_that_are_lost_are_replaced(world: World, connected: Any, topic: str) -> None:
+def test_bookies_that_are_lost_are_replaced(world: Pulsar, connected: Any, topic: str) -> None:
     """One of the two that hold a ledger is lost, and then the other, after a new one joined and the first one came
     back.
     """
@@ -116,7 +116,7 @@ def test_bookies_that_are_lost_are_replaced(world: World, connected: Any, topic:
     other.start()
 
 
-def test_a_broker_that_stood_still_writes_no_more(world: World, connected: Any, topic: str) -> None:
+def test_a_broker_that_stood_still_writes_no_more(world: Pulsar, connected: Any, topic: str) -> None:
     """Another one took its topic over and fenced its ledger. What the first still had to write comes after, by that
     one.
     """
@@ -143,7 +143,7 @@ def test_a_broker_that_stood_still_writes_no_more(world: World, connected: Any, 
     second.stop()
 
 
-def test_what_nobody_needs_any_more_is_deleted(world: World, connected: Any, topic: str) -> None:
+def test_what_nobody_needs_any_more_is_deleted(world: Pulsar, connected: Any, topic: str) -> None:
     """Bookies forget the ledgers that all subscriptions are through with, and all ledgers of a topic that is
     deleted.
     """

@@ -12,8 +12,8 @@ import pytest
 from crc32c import crc32c
 
 from bookie.metadata.records.ledger_metadata import DigestType, LedgerState
-from tests.fixtures.spark_world import World as SparkWorld
-from tests.pulsar.world import MARKS, World, deliver, numbered, received
+from tests.fixtures.spark_world import SparkCluster
+from tests.pulsar.world import MARKS, Pulsar, deliver, numbered, received
 from tests.spark.test_examples import EXAMPLES, call
 from tests.spark.test_stream import Query
 
@@ -32,7 +32,7 @@ def messages() -> Messages:
     return found
 
 
-def stored(world: World, ledger: int) -> list[bytes]:
+def stored(world: Pulsar, ledger: int) -> list[bytes]:
     """Return all confirmed entries of a ledger, by our client, without disturbing its writer."""
     with world.client.open_ledger(ledger, recovery=False) as reader:
         last = reader.last_add_confirmed
@@ -40,7 +40,7 @@ def stored(world: World, ledger: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_entries_of_a_topic(world: World, connected: Any, topic: str, messages: Messages, batched: bool) -> None:
+def test_entries_of_a_topic(world: Pulsar, connected: Any, topic: str, messages: Messages, batched: bool) -> None:
     """They hold what was sent, under checksums that hold; while the broker writes, all but the last entry."""
     deliver(connected, topic, range(500), batched=batched)
     ledgers = world.ledgers(topic)
@@ -68,7 +68,7 @@ def test_entries_of_a_topic(world: World, connected: Any, topic: str, messages: 
 
 
 def test_a_topic_by_its_name(
-    world: World,
+    world: Pulsar,
     connected: Any,
     topic: str,
     spark: Any,
@@ -96,14 +96,14 @@ def test_a_topic_by_its_name(
 
 
 def test_a_stream_of_a_topic(
-    world: World, connected: Any, topic: str, spark: Any, messages: Messages, tmp_path: Path
+    world: Pulsar, connected: Any, topic: str, spark: Any, messages: Messages, tmp_path: Path
 ) -> None:
     """Each entry comes once, over restarts of the stream and ledgers that begin meanwhile; one that stayed empty
     goes.
     """
     name = topic.replace("default/", "default/persistent/")
     wanted = {"ledgerFilter": f"pulsar/managed-ledger={name},!pulsar/cursor", "failOnDataLoss": "false"}
-    query = Query(SparkWorld(spark, world.uri), tmp_path, **wanted)
+    query = Query(SparkCluster(spark, world.uri), tmp_path, **wanted)
     deliver(connected, topic, range(250))
     reload(world, connected, topic)
     *_, empty = world.ledgers(topic)
@@ -120,7 +120,7 @@ def test_a_stream_of_a_topic(
     assert [one for (one,) in found] == numbered(0, 700)
 
 
-def reload(world: World, connected: Any, topic: str) -> None:
+def reload(world: Pulsar, connected: Any, topic: str) -> None:
     """Make the broker close the topic, and open it again as somebody asks for it."""
     world.broker.admin("PUT", f"persistent/{topic}/unload")
     connected.subscribe(topic, "looking").close()

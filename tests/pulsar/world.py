@@ -126,7 +126,7 @@ def everything(client: Any, topic: str) -> list[bytes]:
     return found
 
 
-class World:
+class Pulsar:
     """Four bookies, of which three run to begin with, two brokers, of which one does, and a client of the bookies."""
 
     def __init__(self, peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> None:
@@ -168,12 +168,12 @@ class World:
 
 
 @contextmanager
-def world_in(peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> Iterator[World]:
+def world_in(peer: JavaPeer, zookeeper: ZooKeeperServer, directory: Path, *, named: bool, v2: bool) -> Iterator[Pulsar]:
     """Run three bookies and a broker until the block ends, in a cluster that Pulsar's own command laid out.
 
     The broker is told where the ledgers are (`named`), or takes Pulsar's default place, which is the same.
     """
-    made = World(peer, zookeeper, directory, named=named, v2=v2)
+    made = Pulsar(peer, zookeeper, directory, named=named, v2=v2)
     try:
         made.broker.set_up_cluster()
         for bookie in made.bookies[:3]:

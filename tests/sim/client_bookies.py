@@ -1,4 +1,4 @@
-"""The interface `Bookies` for one client, over the modelled network: lanes, single requests and their timeouts."""
+"""The interface `Bookies` for one client, over the modelled network: senders, single requests and their timeouts."""
 
 import asyncio
 import struct
@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 from bookie._fast.client.read_run import ReadRun
 from bookie.availability import AvailableEntries
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import LaneOwner
+from bookie.client.contracts import SenderOwner
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
@@ -31,18 +31,18 @@ from tests.sim.loop import VirtualLoop
 from tests.sim.model_bookie import ModelBookie, Reply
 from tests.sim.network import Connection, Link
 
-__all__ = ["ClientBookies", "ModelLane"]
+__all__ = ["ClientBookies", "ModelSender"]
 
 Ask = Callable[[ModelBookie, Reply], None]
 
 
-class ModelLane:
-    """Implements `AddLane`. Each entry travels by itself, in order; answers that arrive together are reported
+class ModelSender:
+    """Implements `AddSender`. Each entry travels by itself, in order; answers that arrive together are reported
     together.
     """
 
     def __init__(
-        self, bookies: "ClientBookies", bookie: str, key: bytes, owner: LaneOwner, flags: int, *, deferred: bool
+        self, bookies: "ClientBookies", bookie: str, key: bytes, owner: SenderOwner, flags: int, *, deferred: bool
     ) -> None:
         self.bookies = bookies
         self.bookie = bookie
@@ -69,7 +69,7 @@ class ModelLane:
             assert length == len(record) - 4, "a record whose length is not its own"
             assert number == entry, f"ledger {ledger}: a record of entry {number} was sent as entry {entry}"
             self._unanswered[entry] = now
-            self.bookies.lane_add(self, entry, record[4:])
+            self.bookies.sender_add(self, entry, record[4:])
         if self._timer is None and self._unanswered:
             self._arm()
 
@@ -78,7 +78,7 @@ class ModelLane:
         connection = self._connection
         if connection is None:
             connection = self._connection = self.bookies.connection(self.bookie)
-            self.bookies.lanes[self.bookie].append(self)
+            self.bookies.senders[self.bookie].append(self)
         bookie = connection.link.bookie
 
         def reply(code: int, _: Any, __: bool) -> None:
@@ -88,7 +88,7 @@ class ModelLane:
 
     @property
     def full(self) -> bool:
-        connection, limit = self._connection, self.bookies.lane_limit
+        connection, limit = self._connection, self.bookies.sender_limit
         if connection is None or connection.in_flight <= limit:
             return False
         if not self._was_full:
@@ -102,8 +102,8 @@ class ModelLane:
         self._answers.clear()
         if self._timer is not None:
             self._timer.cancel()
-        if self._connection is not None and self in self.bookies.lanes[self.bookie]:
-            self.bookies.lanes[self.bookie].remove(self)
+        if self._connection is not None and self in self.bookies.senders[self.bookie]:
+            self.bookies.senders[self.bookie].remove(self)
 
     def answered(self, entry: int, code: int) -> None:
         """Handle an answer."""
@@ -164,10 +164,10 @@ class ClientBookies:
         self.history = history
         self._v2 = config.use_v2_wire_protocol
         self.alive = True
-        self.lane_limit = 1000
-        self.lane_add: Callable[[ModelLane, int, bytes], None] = ModelLane.add
+        self.sender_limit = 1000
+        self.sender_add: Callable[[ModelSender, int, bytes], None] = ModelSender.add
         self.no_batches: frozenset[str] = frozenset()
-        self.lanes: dict[str, list[ModelLane]] = {bookie: [] for bookie in links}
+        self.senders: dict[str, list[ModelSender]] = {bookie: [] for bookie in links}
         self._connections: dict[str, Connection] = {}
         self._waiting: dict[str, dict[int, Callable[[BookKeeperError], None]]] = {bookie: {} for bookie in links}
         self._numbers = 0
@@ -194,13 +194,13 @@ class ClientBookies:
         bookie: str,
         ledger: int,
         master_key: bytes,
-        owner: LaneOwner,
+        owner: SenderOwner,
         *,
         flags: int = 0,
         deferred_sync: bool = False,
-    ) -> ModelLane:
+    ) -> ModelSender:
         del ledger  # each record names it
-        return ModelLane(self, bookie, master_key, owner, flags, deferred=deferred_sync)
+        return ModelSender(self, bookie, master_key, owner, flags, deferred=deferred_sync)
 
     async def add(
         self, bookie: str, ledger: int, entry: int, stored: Buffer, master_key: bytes, *, flags: int = 0
@@ -349,8 +349,8 @@ class ClientBookies:
         self._fail(bookie, BookieUnavailable(f"bookie {bookie}: the connection was lost"))
 
     def _fail(self, bookie: str, error: BookKeeperError) -> None:
-        for lane in list(self.lanes[bookie]):
-            lane.lose(error)
-        self.lanes[bookie] = []
+        for sender in list(self.senders[bookie]):
+            sender.lose(error)
+        self.senders[bookie] = []
         for end in list(self._waiting[bookie].values()):
             end(type(error)(*error.args))

@@ -25,7 +25,7 @@ from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTimeout
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
-from tests.sim.client_bookies import ClientBookies, ModelLane
+from tests.sim.client_bookies import ClientBookies, ModelSender
 from tests.sim.draw import Draw
 from tests.sim.model_store import ClientStore
 
@@ -57,30 +57,30 @@ Sizes = tuple[int, int, int]
 def ack_early(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
     """One bookie's answer counts before it has come."""
     del sizes
-    add = ModelLane.add
+    add = ModelSender.add
 
-    def eager(lane: ModelLane, entry: int, stored: bytes) -> None:
-        add(lane, entry, stored)
-        if lane.bookies is bookies and not lane.flags & Flags.RECOVERY_ADD:
+    def eager(sender: ModelSender, entry: int, stored: bytes) -> None:
+        add(sender, entry, stored)
+        if sender.bookies is bookies and not sender.flags & Flags.RECOVERY_ADD:
             first = bookies.__dict__.setdefault("_first", {})
-            if first.setdefault(entry, lane) is lane:
-                lane.answered(entry, 0)
+            if first.setdefault(entry, sender) is sender:
+                sender.answered(entry, 0)
 
-    bookies.lane_add = eager
+    bookies.sender_add = eager
 
 
 def no_writeback(bookies: ClientBookies, _: ClientStore, sizes: Sizes) -> None:
     """Recovery sends nothing, as if it had written the entries again."""
     del sizes
 
-    def pretend(lane: ModelLane, entry: int, stored: bytes) -> None:
-        if lane.flags & Flags.RECOVERY_ADD:
-            lane.bookies.lanes[lane.bookie].append(lane)
-            lane.answered(entry, 0)
+    def pretend(sender: ModelSender, entry: int, stored: bytes) -> None:
+        if sender.flags & Flags.RECOVERY_ADD:
+            sender.bookies.senders[sender.bookie].append(sender)
+            sender.answered(entry, 0)
         else:
-            ModelLane.add(lane, entry, stored)
+            ModelSender.add(sender, entry, stored)
 
-    bookies.lane_add = pretend
+    bookies.sender_add = pretend
 
 
 def _reads(bookies: ClientBookies, around: Callable[..., Any]) -> None:

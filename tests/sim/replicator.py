@@ -6,7 +6,7 @@ from typing import cast
 
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.members import Members
-from bookie.client.replication.contracts import Cluster, Queue, World
+from bookie.client.replication.contracts import Cluster, Environment, Queue
 from bookie.client.replication.opening import OpenedLedgers
 from bookie.client.replication.settings import RecoverySettings
 from bookie.client.replication.worker import ReplicationWorker
@@ -22,7 +22,7 @@ async def replicate(context: ClientContext, ledger: int, patience_s: float) -> N
     settings = RecoverySettings(
         open_ledger_grace_s=patience_s, failed_ledger_hold_s=patience_s, backoff_s=patience_s / 10
     )
-    world = World(
+    world = Environment(
         "replicator",
         cast("Queue", queue),
         context.metadata,

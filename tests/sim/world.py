@@ -61,7 +61,7 @@ class World:
             base = low * (high / low) ** self.rng.random()
             links[name] = Link(self.loop, random.Random(self.rng.random()), bookie, base, base * self.rng.random())
         bookies = ClientBookies(self.loop, links, config, who, self.history)
-        bookies.lane_limit = self.rng.choice((2, 5, 1000))
+        bookies.sender_limit = self.rng.choice((2, 5, 1000))
         if self.rng.random() < 0.2:
             bookies.no_batches = frozenset(self.rng.sample(sorted(self.bookies), 1))
         store = ClientStore(self.store, self.loop, random.Random(self.rng.random()), who)

@@ -9,7 +9,7 @@ import pytest
 from bookie.local import LocalCluster
 from bookie.metadata import open_driver
 from bookie.metadata.records.ledger_metadata import LedgerState, Segment
-from tests.fixtures.spark_world import World, payload
+from tests.fixtures.spark_world import SparkCluster, payload
 
 pytestmark = [
     pytest.mark.interop,
@@ -20,16 +20,16 @@ PASSWORD = b"secret"
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """Two bookies with an embedded store."""
     with LocalCluster(2, directory=tmp_path_factory.mktemp("cluster")) as cluster:
-        made = World(spark, cluster.uri)
+        made = SparkCluster(spark, cluster.uri)
         with made.client:
             yield made
 
 
 @pytest.mark.quick
-def test_every_column_of_every_entry(world: World) -> None:
+def test_every_column_of_every_entry(world: SparkCluster) -> None:
     """BR12. Ids, payloads of several sizes, the ledger's length so far, the LAC and metadata are those of the
     writer.
     """
@@ -65,7 +65,7 @@ def test_every_column_of_every_entry(world: World) -> None:
     ]
 
 
-def test_ledgers_are_split_and_packed(world: World) -> None:
+def test_ledgers_are_split_and_packed(world: SparkCluster) -> None:
     """A large ledger becomes several partitions, small ones share one, and striped and empty ones are read like
     others.
     """
@@ -80,7 +80,7 @@ def test_ledgers_are_split_and_packed(world: World) -> None:
     assert world.read(ledgers=str(large), minPartitions="6").rdd.getNumPartitions() == 6
 
 
-def test_offsets_and_filters_cut_what_is_read(world: World) -> None:
+def test_offsets_and_filters_cut_what_is_read(world: SparkCluster) -> None:
     """Starting and ending offsets by ledger; filters on ids are applied exactly if they are pushed down."""
     one, two = world.ledger(10), world.ledger(10)
     both = {"ledgers": f"{one},{two}"}
@@ -97,7 +97,7 @@ def test_offsets_and_filters_cut_what_is_read(world: World) -> None:
     assert behind.endswith(f"is beyond the end of ledger {one}, whose next entry is 10")
 
 
-def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: World) -> None:
+def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: SparkCluster) -> None:
     """OP6, BR5. Its writer continues; entries after the LAC are only read with readMode=unconfirmed; it is fenced only
     with both options.
     """
@@ -115,7 +115,7 @@ def test_an_open_ledger_is_read_to_its_lac_and_never_fenced(world: World) -> Non
         assert world.client.ledger_metadata(ledger.id).state is LedgerState.CLOSED
 
 
-def test_a_filter_on_custom_metadata_finds_ledgers(world: World) -> None:
+def test_a_filter_on_custom_metadata_finds_ledgers(world: SparkCluster) -> None:
     """All pairs must match, and negated keys must be absent; nothing else is read."""
     kind = {"application": b"filtered"}
     one = world.ledger(2, custom_metadata={**kind, "topic": b"x"})
@@ -128,7 +128,7 @@ def test_a_filter_on_custom_metadata_finds_ledgers(world: World) -> None:
     assert {ledger for ledger, _ in world.ids(ledgerFilter="application=filtered,topic=")} == {empty}
 
 
-def test_a_log_is_read_in_its_order(world: World) -> None:
+def test_a_log_is_read_in_its_order(world: SparkCluster) -> None:
     """The order is that of the log, not of the ids; a log that does not exist is named."""
     ledgers = [world.ledger(2) for _ in range(3)]
     order = [ledgers[2], ledgers[0], ledgers[1]]
@@ -158,12 +158,12 @@ def test_a_log_is_read_in_its_order(world: World) -> None:
         ({"ledgers": "99999"}, "ledger 99999"),
     ],
 )
-def test_a_wrong_option_is_one_line(world: World, options: dict[str, str], message: str) -> None:
+def test_a_wrong_option_is_one_line(world: SparkCluster, options: dict[str, str], message: str) -> None:
     """Spark's error ends with what is wrong and the remedy."""
     assert message in world.refused(**options)
 
 
-def test_passwords(world: World) -> None:
+def test_passwords(world: SparkCluster) -> None:
     """The right password reads; none and a wrong one are distinguished from a missing ledger; a MAC is verified."""
     ledger = world.ledger(3, password=PASSWORD, digest_type="HMAC")
     assert len(world.ids(ledgers=str(ledger), password=PASSWORD.decode())) == 3
@@ -177,7 +177,7 @@ def test_passwords(world: World) -> None:
     assert "DigestMismatch" in told
 
 
-def test_a_deleted_ledger(world: World) -> None:
+def test_a_deleted_ledger(world: SparkCluster) -> None:
     """An error with the remedy; with failOnDataLoss=false the others are read."""
     gone, left = world.ledger(3), world.ledger(3)
     world.client.delete_ledger(gone)
@@ -187,7 +187,7 @@ def test_a_deleted_ledger(world: World) -> None:
     assert world.ids(ledgers=f"{gone},{left}", failOnDataLoss="false") == [(left, entry) for entry in range(3)]
 
 
-def test_entries_that_no_bookie_has(world: World) -> None:
+def test_entries_that_no_bookie_has(world: SparkCluster) -> None:
     """BR7. An error names the entry; with failOnDataLoss=false the other entries of the ledger are read, in order."""
     ledger = world.ledger(20)
     driver = open_driver(world.uri)

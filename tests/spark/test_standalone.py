@@ -14,7 +14,7 @@ import pytest
 from bookie.local import LocalCluster
 from tests.fixtures.ports import free_port
 from tests.fixtures.spark import SETTINGS
-from tests.fixtures.spark_world import World
+from tests.fixtures.spark_world import SparkCluster
 
 pytestmark = [
     pytest.mark.slow,
@@ -111,7 +111,7 @@ def ran(directory: Path, *words: str) -> str:
 
 def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
     """All entries of its ledgers are read by Python workers of both executors."""
-    world = World(spark, bookie_cluster.uri)
+    world = SparkCluster(spark, bookie_cluster.uri)
     with world.client as client:
         client.logs.create("far", [world.ledger(count) for count in (300, 30)])
     printed = ran(tmp_path, "-c", PROGRAM, master, world.uri, json.dumps(CONF))
@@ -120,7 +120,7 @@ def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_
 
 def test_jobs_run_there(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
     """Every replica is audited and all entries are exported by tasks of that cluster."""
-    world = World(spark, bookie_cluster.uri)
+    world = SparkCluster(spark, bookie_cluster.uri)
     with world.client:
         ids = [world.ledger(count, ensemble=3, quorum=2) for count in (300, 30, 3)]
     words = ["-u", world.uri, "--master", master, "--ledgers", ",".join(map(str, ids)), "-o", "json"]

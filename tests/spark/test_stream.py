@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bookie.local import LocalCluster
-from tests.fixtures.spark_world import World
+from tests.fixtures.spark_world import SparkCluster
 
 pytestmark = [
     pytest.mark.interop,
@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """A bookie with an embedded store."""
     with LocalCluster(1, directory=tmp_path_factory.mktemp("cluster")) as cluster:
-        made = World(spark, cluster.uri)
+        made = SparkCluster(spark, cluster.uri)
         with made.client:
             yield made
 
@@ -31,7 +31,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
 class Query:
     """A stream into a directory of Parquet files, restarted again and again on one checkpoint."""
 
-    def __init__(self, world: World, directory: Path, **options: str) -> None:
+    def __init__(self, world: SparkCluster, directory: Path, **options: str) -> None:
         self.world = world
         self.out = str(directory / "out")
         self.checkpoint = str(directory / "checkpoint")
@@ -55,7 +55,7 @@ class Query:
         return sorted((row.ledger_id, row.entry_id) for row in frame.collect())
 
 
-def test_a_log_is_read_once_across_restarts(world: World, tmp_path: Path) -> None:
+def test_a_log_is_read_once_across_restarts(world: SparkCluster, tmp_path: Path) -> None:
     """Within maxOffsetsPerTrigger; ledgers that are added to the log later are read once they are there; nothing
     twice.
     """
@@ -72,7 +72,7 @@ def test_a_log_is_read_once_across_restarts(world: World, tmp_path: Path) -> Non
     assert query.rows() == [*expected, *((more, entry) for entry in range(5))]
 
 
-def test_an_open_ledger_is_followed(world: World, tmp_path: Path) -> None:
+def test_an_open_ledger_is_followed(world: SparkCluster, tmp_path: Path) -> None:
     """It is read while its writer adds and after it was closed, as is a ledger that appears meanwhile; each entry
     once.
     """
@@ -101,7 +101,7 @@ def test_an_open_ledger_is_followed(world: World, tmp_path: Path) -> None:
     assert rows == [*((ledger.id, entry) for entry in range(first, 7)), *((new, entry) for entry in range(3))]
 
 
-def test_a_ledger_that_is_deleted_under_a_stream(world: World, tmp_path: Path) -> None:
+def test_a_ledger_that_is_deleted_under_a_stream(world: SparkCluster, tmp_path: Path) -> None:
     """An error with the remedy; with failOnDataLoss=false it continues with the others."""
     gone = world.client.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1).id
     left = world.ledger(10)
@@ -115,7 +115,7 @@ def test_a_ledger_that_is_deleted_under_a_stream(world: World, tmp_path: Path) -
     assert query.rows() == [(left, entry) for entry in range(10)]
 
 
-def test_options_that_are_not_for_streams(world: World, tmp_path: Path) -> None:
+def test_options_that_are_not_for_streams(world: SparkCluster, tmp_path: Path) -> None:
     """They are refused with the reason."""
     ledger = world.ledger(1)
     wrong = {"openMode": "recovery", "allowFencing": "true"}
@@ -123,7 +123,7 @@ def test_options_that_are_not_for_streams(world: World, tmp_path: Path) -> None:
         Query(world, tmp_path, ledgers=str(ledger), **wrong).run()
 
 
-def test_the_example(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example(world: SparkCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It prints what its page promises; the session that it uses remains."""
     monkeypatch.setattr(sys, "argv", ["spark_read.py", world.uri])
     monkeypatch.setattr(type(world.spark), "stop", lambda _: None)

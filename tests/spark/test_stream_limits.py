@@ -10,7 +10,7 @@ from bookie.local import LocalCluster
 from bookie.spark.clients import close_all
 from bookie.spark.source.offsets import Offset
 from bookie.spark.source.settings import SourceSettings
-from tests.fixtures.spark_world import World
+from tests.fixtures.spark_world import SparkCluster
 
 pytestmark = [
     pytest.mark.interop,
@@ -19,16 +19,16 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """A bookie with an embedded store."""
     with LocalCluster(1, directory=tmp_path_factory.mktemp("cluster")) as cluster:
-        made = World(spark, cluster.uri)
+        made = SparkCluster(spark, cluster.uri)
         with made.client:
             yield made
         close_all()
 
 
-def batches(world: World, directory: Path, **options: str) -> list[int]:
+def batches(world: SparkCluster, directory: Path, **options: str) -> list[int]:
     """Return the rows of each batch, to the end of what is available."""
     given = {"metadataServiceUri": world.uri, "startingOffsets": "earliest", **options}
     stream = world.spark.readStream.format("bookkeeper").options(**given).load()
@@ -38,7 +38,7 @@ def batches(world: World, directory: Path, **options: str) -> list[int]:
     return [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
 
 
-def test_bytes_of_a_batch(world: World, tmp_path: Path) -> None:
+def test_bytes_of_a_batch(world: SparkCluster, tmp_path: Path) -> None:
     """The limit uses the mean size of a ledger's entries, here 100; an entry larger than the limit is a batch alone."""
     ledger = str(world.ledger(30, size=100))
     assert batches(world, tmp_path / "some", ledgers=ledger, maxBytesPerTrigger="1000") == [10, 10, 10]
@@ -47,7 +47,7 @@ def test_bytes_of_a_batch(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("delay", "comes"), [("1h", False), ("0s", True)])
-def test_entries_that_a_batch_waits_for(world: World, delay: str, comes: bool) -> None:
+def test_entries_that_a_batch_waits_for(world: SparkCluster, delay: str, comes: bool) -> None:
     """After the first batch, too few entries wait until the delay is over; enough of them, in closed ledgers and a new
     one, are a batch at once.
     """

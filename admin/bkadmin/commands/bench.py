@@ -123,7 +123,7 @@ async def reads(
                 if name == "read":
                     await read(run, handles, outstanding=options["outstanding"])
                 else:
-                    lanes = max(1, options["outstanding"] // options["batch_count"])
-                    await batch(run, handles, outstanding=lanes, count=options["batch_count"])
+                    workers = max(1, options["outstanding"] // options["batch_count"])
+                    await batch(run, handles, outstanding=workers, count=options["batch_count"])
             rows.append(run.row())
     return rows

@@ -95,9 +95,9 @@ async def run(
 
     keys = dict(configured_recovery(cluster.conf)) | ({"replicationRateByBytes": rate} if rate else {})
     outcomes = []
-    async with opened("bkadmin", cluster.driver(), keys) as world:
+    async with opened("bkadmin", cluster.driver(), keys) as environment:
         with progress_bar("ledgers") as bar:
-            async for one in recover(world, lost, ledger=ledger, skip_open=skip_open, dry_run=dry_run):
+            async for one in recover(environment, lost, ledger=ledger, skip_open=skip_open, dry_run=dry_run):
                 outcomes.append(one)
                 bar(len(outcomes), one.total)
     return outcomes

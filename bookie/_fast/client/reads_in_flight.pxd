@@ -9,7 +9,7 @@ from bookie._fast.client.framing_v2 cimport Response
 from bookie._fast.client.read_run cimport ReadRun
 
 cdef class ReadsInFlight(AddsInFlight):
-    cdef dict runs                       # ReadRun by lane
+    cdef dict runs                       # ReadRun by sender
 
     cdef int deliver(self, ReadRun run, int64_t entry, const Response* row, const uint8_t[::1] received,
                      int64_t bytes_max) except -1

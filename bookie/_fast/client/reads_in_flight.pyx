@@ -20,17 +20,17 @@ cdef class ReadsInFlight(AddsInFlight):
         self.op = READ_ENTRY if by_transaction else OP_READ
         self.runs = {}
 
-    def ask(self, int32_t lane, ReadRun run, int64_t transaction, int64_t due_ms):
+    def ask(self, int32_t sender, ReadRun run, int64_t transaction, int64_t due_ms):
         """Record that the reads of `run` were sent, in V3 as transaction, transaction + 1, ...; `knows` must be False
         for them.
         """
-        self.sent(lane, run.ledger, run.entries, transaction, due_ms)
-        self.runs[lane] = run
+        self.sent(sender, run.ledger, run.entries, transaction, due_ms)
+        self.runs[sender] = run
 
-    def leave(self, int32_t lane):
-        """Pass no more responses to the run of this lane. In V2 the ids stay in use until their responses arrive."""
-        self.runs.pop(lane, None)
-        AddsInFlight.leave(self, lane)
+    def leave(self, int32_t sender):
+        """Pass no more responses to the run of this sender. In V2 the ids stay in use until their responses arrive."""
+        self.runs.pop(sender, None)
+        AddsInFlight.leave(self, sender)
 
     cdef int deliver(self, ReadRun run, int64_t entry, const Response* row, const uint8_t[::1] received,
                      int64_t bytes_max) except -1:
@@ -52,14 +52,14 @@ cdef class ReadsInFlight(AddsInFlight):
     def pick(self, rows, int64_t count, const uint8_t[::1] received, int64_t bytes_max):
         """Take the responses to these reads out of the first `count` rows, and move the other rows to the front.
 
-        Returns (number of other rows, lanes that have all their responses); such lanes have left. `received` is the
+        Returns (number of other rows, senders that have all their responses); such senders have left. `received` is the
         buffer that `body_at` refers to. A body of more than `bytes_max` bytes counts as TOO_LONG and is not read.
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
         cdef Response* row = <Response*> &table[0]
         cdef int64_t k, at
         cdef int64_t left = 0
-        cdef int32_t lane
+        cdef int32_t sender
         cdef int32_t current = 0
         cdef ReadRun run = None
         cdef Response* here
@@ -71,19 +71,19 @@ cdef class ReadsInFlight(AddsInFlight):
             if here.op == self.op:
                 at = self.find(here.request_id if self.by_transaction else here.ledger,
                                0 if self.by_transaction else here.entry)
-                lane = self.places[at].lane
-                if lane != 0:
-                    if lane != NOBODY:
-                        if lane != current:
-                            run, current = self.runs[lane], lane
+                sender = self.places[at].sender
+                if sender != 0:
+                    if sender != NOBODY:
+                        if sender != current:
+                            run, current = self.runs[sender], sender
                         self.deliver(run, self.places[at].entry, here, received, bytes_max)
                         if run.left == 0:
-                            whole.append(lane)
+                            whole.append(sender)
                     self.remove(at)
                     continue
             if left != k:
                 row[left] = here[0]
             left += 1
-        for lane in whole:
-            del self.runs[lane]
+        for sender in whole:
+            del self.runs[sender]
         return left, whole

@@ -15,7 +15,7 @@ from bookie._fast.server.owed_reads cimport OwedReads
 from bookie._fast.server.turn cimport Turn
 from bookie._fast.server.users cimport Login
 from bookie._fast.store.gather cimport Answer, ReadRequest
-from bookie._fast.store.lane cimport Lane
+from bookie._fast.store.read_queue cimport ReadQueue
 
 cdef enum:
     OUT_LITTLE = 1 << 16     # a connection with at most this much output counts as one with little
@@ -44,7 +44,7 @@ cdef struct Conn:
     bint gone                # its peer has disconnected
     uint8_t why              # a Reason for closing it, besides these two; 0 for none
     bint choked              # its output is above the high mark, or the read pool owes it too much
-    Lane lane                # its jobs that no thread has taken
+    ReadQueue read_queue     # its jobs that no thread has taken
     OwedReads owed           # its jobs in the read pool
     uint32_t armed           # epoll events that are registered
     Tls* tls                 # NULL for a clear connection

@@ -94,7 +94,7 @@ cdef enum:
 
 cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Submit a read to the read pool; `answer` is used if that is refused."""
-    cdef Status status = pool_submit(loop.pool, request, &conn.lane, &loop.inbox)
+    cdef Status status = pool_submit(loop.pool, request, &conn.read_queue, &loop.inbox)
     if status == OK:
         conn.refs += 1
         conn_awaits(conn, request)

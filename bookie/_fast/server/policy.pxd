@@ -2,7 +2,7 @@
 
 A loop copies a frame into a job and submits it. Python threads wait in `PolicyRequests.take` without the GIL, and
 return each job with a response and an action to the inbox of its loop, which writes the response. Logins and other
-requests have lanes of their own, each with a limit and threads of its own, so that requests that wait for a disk do
+requests have backlogs of their own, each with a limit and threads of its own, so that requests that wait for a disk do
 not delay logins. A job belongs to its loop until it is submitted, and again once it is collected; nothing else touches
 its connection.
 """
@@ -26,13 +26,13 @@ cdef enum PolicyAction:
     POLICY_CLOSE = 2         # after the response is written
     POLICY_TURN_AWAY = 3     # the same, logged as repeated use of another plugin
 
-cdef enum PolicyLaneName:
-    LANE_LOGINS = 0          # logins, and ends of their sessions
-    LANE_REQUESTS = 1
-    LANES = 2
+cdef enum PolicyBacklogName:
+    BACKLOG_LOGINS = 0       # logins, and ends of their sessions
+    BACKLOG_REQUESTS = 1
+    BACKLOGS = 2
 
 cdef enum:
-    SHARE_OF_CONNECTION = 16     # a connection may use 1 / this of the lane of requests
+    SHARE_OF_CONNECTION = 16     # a connection may use 1 / this of the backlog of requests
     PEER_BYTES = 28          # a sockaddr_in6, the longest address of a TCP peer
 
 cdef struct PolicyJob:
@@ -47,7 +47,7 @@ cdef struct PolicyJob:
     uint8_t op
     uint8_t action           # of the response
     uint8_t may              # Rights of the user that it authenticates
-    uint8_t lane
+    uint8_t backlog
     User* user               # that user, with a reference; NULL for an unnamed one
     uint8_t peer[PEER_BYTES]  # sockaddr of the peer
     uint32_t size            # of the frame's body, which follows the struct
@@ -61,7 +61,7 @@ cdef struct PolicyInbox:
     PolicyJob* tail
     Waker* waker
 
-cdef struct PolicyLane:
+cdef struct PolicyBacklog:
     pthread_cond_t filled
     PolicyJob* head
     PolicyJob* tail
@@ -70,8 +70,8 @@ cdef struct PolicyLane:
 
 cdef struct PolicyQueue:
     pthread_mutex_t lock     # guards everything but `sessions`
-    PolicyLane lanes[LANES]
-    int64_t jobs_max         # of a lane
+    PolicyBacklog backlogs[BACKLOGS]
+    int64_t jobs_max         # of a backlog
     int64_t bytes_max
     int64_t frame_bytes_max  # of a message before its sender is authenticated
     int64_t refused
@@ -83,7 +83,7 @@ cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil
 # Return a zeroed job with a copy of the frame's `size` bytes, for `policy_submit` or `policy_free`; NULL without
 # memory.
 cdef PolicyJob* policy_job(const uint8_t* frame, uint32_t size) noexcept nogil
-# Submit a job. OK: the inbox will get it. TOO_MANY_REQUESTS: its lane is full, the caller keeps it. POLICY_CLOSED is
+# Submit a job. OK: the inbox will get it. TOO_MANY_REQUESTS: its backlog is full, the caller keeps it. POLICY_CLOSED is
 # always accepted, and never comes back.
 cdef Status policy_submit(PolicyQueue* queue, PolicyJob* job) noexcept nogil
 # Return how many requests of one connection may be in progress.

@@ -36,8 +36,8 @@ UPGRADED = POLICY_UPGRADED
 CLOSED = POLICY_CLOSED
 CLEAR = POLICY_CLEAR
 UPGRADED_KNOWN = POLICY_UPGRADED_KNOWN
-LOGINS = LANE_LOGINS
-REQUESTS = LANE_REQUESTS
+LOGINS = BACKLOG_LOGINS
+REQUESTS = BACKLOG_REQUESTS
 
 
 cdef void policy_inbox_init(PolicyInbox* inbox, Waker* waker) noexcept nogil:
@@ -61,25 +61,25 @@ cdef int64_t policy_share(const PolicyQueue* queue) noexcept nogil:
 
 
 cdef Status policy_submit(PolicyQueue* queue, PolicyJob* job) noexcept nogil:
-    cdef PolicyLane* lane
+    cdef PolicyBacklog* backlog
     cdef bint fits
-    job.lane = LANE_LOGINS if job.kind == POLICY_CLOSED or job.op == AUTH else LANE_REQUESTS
-    lane = &queue.lanes[job.lane]
+    job.backlog = BACKLOG_LOGINS if job.kind == POLICY_CLOSED or job.op == AUTH else BACKLOG_REQUESTS
+    backlog = &queue.backlogs[job.backlog]
     pthread_mutex_lock(&queue.lock)
     fits = job.kind == POLICY_CLOSED or (
-        lane.jobs < queue.jobs_max and lane.bytes + job.size <= queue.bytes_max and not queue.stopping)
+        backlog.jobs < queue.jobs_max and backlog.bytes + job.size <= queue.bytes_max and not queue.stopping)
     if fits:
         job.queue = queue
         job.next = NULL
-        if lane.tail != NULL:
-            lane.tail.next = job
+        if backlog.tail != NULL:
+            backlog.tail.next = job
         else:
-            lane.head = job
-        lane.tail = job
+            backlog.head = job
+        backlog.tail = job
         if job.kind != POLICY_CLOSED:
-            lane.jobs += 1
-            lane.bytes += job.size
-        pthread_cond_signal(&lane.filled)
+            backlog.jobs += 1
+            backlog.bytes += job.size
+        pthread_cond_signal(&backlog.filled)
     else:
         queue.refused += 1
     pthread_mutex_unlock(&queue.lock)
@@ -99,8 +99,8 @@ cdef void policy_free(PolicyJob* job) noexcept nogil:
     cdef PolicyQueue* queue = job.queue
     if queue != NULL and job.kind != POLICY_CLOSED:
         pthread_mutex_lock(&queue.lock)
-        queue.lanes[job.lane].jobs -= 1
-        queue.lanes[job.lane].bytes -= job.size
+        queue.backlogs[job.backlog].jobs -= 1
+        queue.backlogs[job.backlog].bytes -= job.size
         queue.served += 1
         pthread_mutex_unlock(&queue.lock)
     user_release(job.user)
@@ -108,17 +108,17 @@ cdef void policy_free(PolicyJob* job) noexcept nogil:
     free(job)
 
 
-cdef PolicyJob* next_job(PolicyQueue* queue, PolicyLane* lane) noexcept nogil:
-    """Wait for a job of the lane; return NULL once the queue is stopped and the lane is empty."""
+cdef PolicyJob* next_job(PolicyQueue* queue, PolicyBacklog* backlog) noexcept nogil:
+    """Wait for a job of the backlog; return NULL once the queue is stopped and the backlog is empty."""
     cdef PolicyJob* job
     pthread_mutex_lock(&queue.lock)
-    while lane.head == NULL and not queue.stopping:
-        pthread_cond_wait(&lane.filled, &queue.lock)
-    job = lane.head
+    while backlog.head == NULL and not queue.stopping:
+        pthread_cond_wait(&backlog.filled, &queue.lock)
+    job = backlog.head
     if job != NULL:
-        lane.head = job.next
-        if lane.head == NULL:
-            lane.tail = NULL
+        backlog.head = job.next
+        if backlog.head == NULL:
+            backlog.tail = NULL
         job.next = NULL
     pthread_mutex_unlock(&queue.lock)
     return job
@@ -209,22 +209,22 @@ cdef class PolicyRequests:
 
     def __cinit__(self):
         pthread_mutex_init(&self.queue.lock, NULL)
-        cond_init(&self.queue.lanes[<int> LANE_LOGINS].filled)
-        cond_init(&self.queue.lanes[<int> LANE_REQUESTS].filled)
+        cond_init(&self.queue.backlogs[<int> BACKLOG_LOGINS].filled)
+        cond_init(&self.queue.backlogs[<int> BACKLOG_REQUESTS].filled)
 
     def __init__(self, *, jobs_max: int, bytes_max: int, frame_bytes_max: int):
         self.queue.jobs_max = jobs_max
         self.queue.bytes_max = bytes_max
         self.queue.frame_bytes_max = frame_bytes_max
 
-    def take(self, int lane) -> Task | None:
-        """Wait for the next task of lane LOGINS or REQUESTS; None once the queue is stopped and the lane is empty."""
+    def take(self, int backlog) -> Task | None:
+        """Wait for the next task of backlog LOGINS or REQUESTS; None once the queue is stopped and that is empty."""
         cdef PolicyJob* job
         cdef Task task
-        if lane not in (LOGINS, REQUESTS):
-            raise ValueError(f"lane is {lane}; it must be LOGINS ({LOGINS}) or REQUESTS ({REQUESTS})")
+        if backlog not in (LOGINS, REQUESTS):
+            raise ValueError(f"backlog is {backlog}; it must be LOGINS ({LOGINS}) or REQUESTS ({REQUESTS})")
         with nogil:
-            job = next_job(&self.queue, &self.queue.lanes[lane])
+            job = next_job(&self.queue, &self.queue.backlogs[backlog])
         if job == NULL:
             return None
         task = Task.__new__(Task)
@@ -245,15 +245,16 @@ cdef class PolicyRequests:
         with nogil:
             pthread_mutex_lock(&self.queue.lock)
             self.queue.stopping = True
-            pthread_cond_broadcast(&self.queue.lanes[<int> LANE_LOGINS].filled)
-            pthread_cond_broadcast(&self.queue.lanes[<int> LANE_REQUESTS].filled)
+            pthread_cond_broadcast(&self.queue.backlogs[<int> BACKLOG_LOGINS].filled)
+            pthread_cond_broadcast(&self.queue.backlogs[<int> BACKLOG_REQUESTS].filled)
             pthread_mutex_unlock(&self.queue.lock)
 
     def stats(self) -> dict[str, int]:
         return {
-            "policy_queued": self.queue.lanes[<int> LANE_LOGINS].jobs + self.queue.lanes[<int> LANE_REQUESTS].jobs,
+            "policy_queued":
+                self.queue.backlogs[<int> BACKLOG_LOGINS].jobs + self.queue.backlogs[<int> BACKLOG_REQUESTS].jobs,
             "policy_queued_bytes":
-                self.queue.lanes[<int> LANE_LOGINS].bytes + self.queue.lanes[<int> LANE_REQUESTS].bytes,
+                self.queue.backlogs[<int> BACKLOG_LOGINS].bytes + self.queue.backlogs[<int> BACKLOG_REQUESTS].bytes,
             "policy_served": self.queue.served,
             "policy_refused": self.queue.refused,
             "policy_sessions": bk_load(&self.queue.sessions),
@@ -261,10 +262,10 @@ cdef class PolicyRequests:
 
     def __dealloc__(self):
         cdef PolicyJob* job
-        cdef int lane
-        for lane in range(LANES):
-            while self.queue.lanes[lane].head != NULL:
-                job = self.queue.lanes[lane].head
-                self.queue.lanes[lane].head = job.next
+        cdef int backlog
+        for backlog in range(BACKLOGS):
+            while self.queue.backlogs[backlog].head != NULL:
+                job = self.queue.backlogs[backlog].head
+                self.queue.backlogs[backlog].head = job.next
                 free(job.answer)
                 free(job)

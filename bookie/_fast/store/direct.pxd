@@ -6,8 +6,8 @@ synchronise themselves. The memory of a `read` stays pinned until it is released
 from bookie._fast.base.waker cimport Waker
 from bookie._fast.journal.commit cimport JournalCommitter
 from bookie._fast.store.gather cimport Answer
-from bookie._fast.store.lane cimport Lane
 from bookie._fast.store.read_pool cimport Inbox, ReadPool
+from bookie._fast.store.read_queue cimport ReadQueue
 from bookie._fast.store.stores cimport Storage
 
 cdef class JournalWriter:
@@ -23,5 +23,5 @@ cdef class Direct:
     cdef Storage* stores
     cdef ReadPool* pool      # NULL: only what is in memory can be read
     cdef Inbox inbox
-    cdef Lane lane
+    cdef ReadQueue queue
     cdef Waker waker

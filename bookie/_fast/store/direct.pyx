@@ -333,7 +333,7 @@ cdef class Direct:
             return held
         answer_release(&held.answer)
         with nogil:
-            status = pool_submit(self.pool, &request, &self.lane, &self.inbox)
+            status = pool_submit(self.pool, &request, &self.queue, &self.inbox)
         check(status)
         with nogil:
             job = take_job(&self.inbox)

@@ -9,8 +9,8 @@ from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.types cimport Status
 from bookie._fast.base.waker cimport Waker
 from bookie._fast.store.gather cimport Answer, ReadRequest
-from bookie._fast.store.lane cimport Lane
 from bookie._fast.store.loads cimport Loads
+from bookie._fast.store.read_queue cimport ReadQueue
 from bookie._fast.store.stores cimport Storage
 
 cdef struct Inbox:
@@ -35,9 +35,9 @@ cdef struct ReadPool:
     Loads loads
     pthread_mutex_t lock     # guards the queue
     pthread_cond_t filled
-    Lane* first              # queues that are not empty, in turn
-    Lane* last
-    Lane ahead               # the queue of read-ahead jobs
+    ReadQueue* first              # queues that are not empty, in turn
+    ReadQueue* last
+    ReadQueue ahead               # the queue of read-ahead jobs
     int64_t queued           # atomic; written with the lock
     int64_t queued_max
     int64_t jobs             # atomic; jobs that wait, are served, or were not collected by their loop yet
@@ -49,7 +49,7 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
 # Append a job to this queue, which must stay in place until the job is back. TOO_MANY_REQUESTS if too many jobs wait
 # in total, or are owed to the inbox; fences, high priority, and the only job of its queue have higher limits. The
 # inbox gets the job back with its answer, and owns it then (`pool_free`).
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, Inbox* inbox) noexcept nogil
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil
 # Free a job whose answer was released. Any thread.
 cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil
 

@@ -53,54 +53,54 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
     pool_submit(pool, &request, &pool.ahead, NULL)       # if the queue is full, reading ahead is dropped
 
 
-cdef void line_up(ReadPool* pool, Lane* lane) noexcept nogil:
-    """Put a lane that is not empty at the end of the line. With the lock."""
-    lane.next = NULL
+cdef void line_up(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+    """Put a queue that is not empty at the end of the line. With the lock."""
+    queue.next = NULL
     if pool.last == NULL:
-        pool.first = lane
+        pool.first = queue
     else:
-        pool.last.next = lane
-    pool.last = lane
+        pool.last.next = queue
+    pool.last = queue
 
 
-cdef void push(ReadPool* pool, Lane* lane, PoolJob* job) noexcept nogil:
-    """Append a job to a lane. With the lock."""
-    if lane.first == NULL:
-        bk_store_pointer(&lane.first, job)   # its loop looks without the lock
-        line_up(pool, lane)
+cdef void push(ReadPool* pool, ReadQueue* queue, PoolJob* job) noexcept nogil:
+    """Append a job to a queue. With the lock."""
+    if queue.first == NULL:
+        bk_store_pointer(&queue.first, job)   # its loop looks without the lock
+        line_up(pool, queue)
     else:
-        (<PoolJob*> lane.last).next = job
-    lane.last = job
+        (<PoolJob*> queue.last).next = job
+    queue.last = job
     bk_store(&pool.queued, pool.queued + 1)
 
 
 cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
-    """Take the oldest job of the lane whose turn it is, or NULL. With the lock."""
-    cdef Lane* lane = pool.first
+    """Take the oldest job of the queue whose turn it is, or NULL. With the lock."""
+    cdef ReadQueue* queue = pool.first
     cdef PoolJob* job
-    if lane == NULL:
+    if queue == NULL:
         return NULL
-    job = <PoolJob*> lane.first
-    pool.first = lane.next
+    job = <PoolJob*> queue.first
+    pool.first = queue.next
     if pool.first == NULL:
         pool.last = NULL
-    bk_store_pointer(&lane.first, job.next)
+    bk_store_pointer(&queue.first, job.next)
     if job.next != NULL:
-        line_up(pool, lane)
+        line_up(pool, queue)
     bk_store(&pool.queued, pool.queued - 1)
     return job
 
 
 cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogil:
-    """Return a limit raised by a quarter for urgent jobs, or by an eighth for the first job of a lane."""
+    """Return a limit raised by a quarter for urgent jobs, or by an eighth for the first job of a queue."""
     return most + (most // 4 if urgent else most // 8 if first else 0)
 
 
-cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, Inbox* inbox) noexcept nogil:
+cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
     cdef bint urgent = request.flags & URGENT != 0
-    cdef bint first = inbox != NULL and bk_load_pointer(&lane.first) == NULL
+    cdef bint first = inbox != NULL and bk_load_pointer(&queue.first) == NULL
     if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= widened(inbox.owed_max, False, first):
         inbox.refused += 1
         return TOO_MANY_REQUESTS
@@ -118,7 +118,7 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, Lane* lane, 
     if pool.stopping:
         status = TOO_MANY_REQUESTS
     else:
-        push(pool, lane, job)
+        push(pool, queue, job)
         pthread_cond_signal(&pool.filled)
     pthread_mutex_unlock(&pool.lock)
     if status != OK:

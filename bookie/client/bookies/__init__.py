@@ -8,7 +8,7 @@ peer        one bookie: its address, what it supports, its connections
 connect     how a connection is made, encrypted and authenticated
 link        one connection
 reads       groups of single reads on a connection
-lane        the adds of one ledger on a connection
+sender        the adds of one ledger on a connection
 health      which bookies are quarantined
 quarantine  placement without the quarantined bookies
 addresses   the addresses of bookies

@@ -15,10 +15,10 @@ from bookie.availability import AvailableEntries
 from bookie.client.bookies.addresses import Registered, resolver
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
-from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.peer import Peer
+from bookie.client.bookies.sender import Sender
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import LaneOwner
+from bookie.client.contracts import SenderOwner
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
@@ -81,16 +81,16 @@ class BookieClient:
         bookie: str,
         ledger: int,
         master_key: bytes,
-        owner: LaneOwner,
+        owner: SenderOwner,
         *,
         flags: int = 0,
         deferred_sync: bool = False,
-    ) -> Lane:
-        """Open a lane. Raises ClientClosed, and IllegalOperation if deferred sync is requested with V2."""
+    ) -> Sender:
+        """Open a sender. Raises ClientClosed, and IllegalOperation if deferred sync is requested with V2."""
         if deferred_sync and not self._v3:
             raise IllegalOperation(f"{bookie}: ledger {ledger}: V2 has no deferred sync; set useV2WireProtocol=false")
         link = self._peer(bookie).link(ledger)
-        return link.lane(ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
+        return link.sender(ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
 
     async def add(
         self, bookie: str, ledger: int, entry: int, stored: Buffer, master_key: bytes, *, flags: int = 0

@@ -20,9 +20,9 @@ from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
 from bookie._fast.client.adds_in_flight import AddsInFlight
-from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.reads import Reads
-from bookie.client.contracts import LaneOwner
+from bookie.client.bookies.sender import Sender
+from bookie.client.contracts import SenderOwner
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.receive import ReceiveBuffer
 from bookie.client.wire.request import OK, Key, Request, Row, Wire
@@ -90,8 +90,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._unanswered: dict[Key, Request] = {}
         self._adds = AddsInFlight(by_transaction=wire.by_transaction)
         self._reads = Reads(bookie, wire, on_error)
-        self._lanes: dict[int, Lane] = {}
-        self._lane_numbers = itertools.count(1)
+        self._senders: dict[int, Sender] = {}
+        self._sender_numbers = itertools.count(1)
         self._name_waits: list[asyncio.Future[None]] = []
         self._out: list[Buffer] = []
         self._queued = 0
@@ -114,7 +114,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     @property
     def carries_adds(self) -> bool:
         """Whether any ledger is being written through this connection."""
-        return bool(self._lanes)
+        return bool(self._senders)
 
     async def ask(self, request: Request) -> Any:
         """Send a request, and return the value of its response. In V2, wait first for an earlier request of the
@@ -191,31 +191,34 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             )
             raise RequestTimeout(error) from None
 
-    # --- lanes --------------------------------------------------------------------------------------------------------
+    # --- senders ------------------------------------------------------------------------------------------------------
 
-    def lane(self, ledger: int, master_key: bytes, owner: LaneOwner, *, flags: int, deferred_sync: bool) -> Lane:
-        """Open a lane on a link that is not broken."""
-        lane = Lane(self, next(self._lane_numbers), ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
-        self._lanes[lane.number] = lane
-        return lane
+    def sender(self, ledger: int, master_key: bytes, owner: SenderOwner, *, flags: int, deferred_sync: bool) -> Sender:
+        """Open a sender on a link that is not broken."""
+        number = next(self._sender_numbers)
+        sender = Sender(self, number, ledger, master_key, owner, flags=flags, deferred_sync=deferred_sync)
+        self._senders[number] = sender
+        return sender
 
-    def send_adds(self, lane: Lane, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """Send adds for `Lane.send`. Raises ValueError if an entry does not fit into a frame."""
+    def send_adds(
+        self, sender: Sender, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
+    ) -> None:
+        """Send adds for `Sender.send`. Raises ValueError if an entry does not fit into a frame."""
         due = self._due(self._add_timeout_s)
         if self._timer is None:
             self._arm()
-        if lane.held or self._known(lane.ledger, entries):
+        if sender.held or self._known(sender.ledger, entries):
             copied = bytes(memoryview(records)[int(offsets[0]) : int(offsets[-1])])
-            lane.held.append((copied, offsets - offsets[0], entries.copy(), due))
+            sender.held.append((copied, offsets - offsets[0], entries.copy(), due))
         else:
-            self._send(lane, records, offsets, entries, due)
+            self._send(sender, records, offsets, entries, due)
 
     def _send(
-        self, lane: Lane, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64], due: float
+        self, sender: Sender, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64], due: float
     ) -> None:
-        frames, transaction = self.wire.lane_frames(lane, records, offsets, entries)
+        frames, transaction = self.wire.sender_frames(sender, records, offsets, entries)
         if len(entries):
-            self._adds.sent(lane.number, lane.ledger, entries, transaction, int(due * 1000))
+            self._adds.sent(sender.number, sender.ledger, entries, transaction, int(due * 1000))
             self._put(frames.data, len(frames))
 
     def _known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
@@ -226,10 +229,10 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             return True
         return self._adds.knows(ledger, entries)
 
-    def leave(self, lane: Lane) -> None:
-        """Forget a lane, for `Lane.close`."""
-        if self._lanes.pop(lane.number, None) is not None:
-            self._adds.leave(lane.number)
+    def leave(self, sender: Sender) -> None:
+        """Forget a sender, for `Sender.close`."""
+        if self._senders.pop(sender.number, None) is not None:
+            self._adds.leave(sender.number)
 
     # --- out ----------------------------------------------------------------------------------------------------------
 
@@ -264,8 +267,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             at = end
         self._out = out[at:] + self._out
         if was_full and not self.full:
-            for lane in list(self._lanes.values()):
-                lane.room()
+            for sender in list(self._senders.values()):
+                sender.room()
 
     # --- asyncio's side -----------------------------------------------------------------------------------------------
 
@@ -324,9 +327,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         rows = self._buffer.rows
         others = count
         if self._adds.count:
-            others, lanes, entries, codes = self._adds.take(rows, count)
-            if len(lanes):
-                self._acknowledge(lanes, entries, codes)
+            others, senders, entries, codes = self._adds.take(rows, count)
+            if len(senders):
+                self._acknowledge(senders, entries, codes)
         if others and self._reads.count:
             others = self._reads.take(rows, others, received)
         if others:
@@ -336,26 +339,26 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._retry()
         return count
 
-    def _acknowledge(self, lanes: NDArray[np.int32], entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+    def _acknowledge(self, senders: NDArray[np.int32], entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
         for code in np.unique(codes[codes != 0]).tolist() if codes.any() else ():
             error = self.wire.error_for(code, WriteError)
             these = codes == code
             codes[these] = 0 if error is None else error.code
             if error is not None:
                 self._on_error(error.code, int(these.sum()))
-        if lanes[0] == lanes[-1] and (lanes == lanes[0]).all():
-            self._tell(int(lanes[0]), entries, codes)
+        if senders[0] == senders[-1] and (senders == senders[0]).all():
+            self._tell(int(senders[0]), entries, codes)
             return
-        order = np.argsort(lanes, kind="stable")
-        lanes, entries, codes = lanes[order], entries[order], codes[order]
-        edges = [0, *(np.flatnonzero(np.diff(lanes)) + 1).tolist(), len(lanes)]
+        order = np.argsort(senders, kind="stable")
+        senders, entries, codes = senders[order], entries[order], codes[order]
+        edges = [0, *(np.flatnonzero(np.diff(senders)) + 1).tolist(), len(senders)]
         for start, end in itertools.pairwise(edges):
-            self._tell(int(lanes[start]), entries[start:end], codes[start:end])
+            self._tell(int(senders[start]), entries[start:end], codes[start:end])
 
     def _tell(self, number: int, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        lane = self._lanes.get(number)
-        if lane is not None and lane.owner is not None:
-            lane.owner.answered(entries, codes)
+        sender = self._senders.get(number)
+        if sender is not None and sender.owner is not None:
+            sender.owner.answered(entries, codes)
 
     def _answer(self, row: Row, received: memoryview) -> None:
         """Complete the request to which a response belongs; ignore a response that belongs to none."""
@@ -416,9 +419,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         for wait in waits:
             if not wait.done():
                 wait.set_result(None)
-        for lane in [lane for lane in self._lanes.values() if lane.held]:
-            while lane.held and not self._known(lane.ledger, lane.held[0][2]):
-                self._send(lane, *lane.held.popleft())
+        for sender in [sender for sender in self._senders.values() if sender.held]:
+            while sender.held and not self._known(sender.ledger, sender.held[0][2]):
+                self._send(sender, *sender.held.popleft())
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
@@ -441,12 +444,14 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self.fail(error)
             return
         late = set(self._adds.overdue(int(now * 1000)))
-        late.update(lane.number for lane in self._lanes.values() if lane.held and lane.held[0][3] <= now)
+        late.update(sender.number for sender in self._senders.values() if sender.held and sender.held[0][3] <= now)
         for number in sorted(late):
-            if lane := self._lanes.get(number):
+            if sender := self._senders.get(number):
                 self._on_error(RequestTimeout.code, 1)
-                _end(lane, RequestTimeout(f"{self.bookie}: {lane}: no answer in time, but they may have been stored"))
-        if self.pending or any(lane.held for lane in self._lanes.values()):
+                _end(
+                    sender, RequestTimeout(f"{self.bookie}: {sender}: no answer in time, but they may have been stored")
+                )
+        if self.pending or any(sender.held for sender in self._senders.values()):
             self._arm()
 
     def retire(self) -> None:
@@ -473,8 +478,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         for request in lost.values():
             request.fail(type(error)(f"{self.bookie}: {request}: {error}"))
         self._reads.fail(error)
-        for lane in list(self._lanes.values()):
-            _end(lane, type(error)(f"{self.bookie}: {lane}: {error}"))
+        for sender in list(self._senders.values()):
+            _end(sender, type(error)(f"{self.bookie}: {sender}: {error}"))
         self._out.clear()
         self._queued = 0
         self._retry()
@@ -487,9 +492,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._timer.cancel()
 
 
-def _end(lane: Lane, error: BookKeeperError) -> None:
-    """End a lane. An exception of its owner is logged, so that the other lanes end, too."""
+def _end(sender: Sender, error: BookKeeperError) -> None:
+    """End a sender. An exception of its owner is logged, so that the other senders end, too."""
     try:
-        lane.end(error)
+        sender.end(error)
     except Exception:
-        log.exception("%s: the owner failed to handle the end of its lane: %s", lane, error)
+        log.exception("%s: the owner failed to handle the end of its sender: %s", sender, error)

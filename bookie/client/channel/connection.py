@@ -24,7 +24,7 @@ from bookie.client.channel.reply import Reply, renewed
 from bookie.client.wire.flags import MIB
 from bookie.client.wire.receive import ReceiveBuffer
 from bookie.client.wire.request import OK, Key, Request, Row
-from bookie.client.wire.security import Link, Security, authenticate
+from bookie.client.wire.security import Security, Transport, authenticate
 from bookie.client.wire.v2 import WireV2
 from bookie.client.wire.v3 import WireV3
 from bookie.errors import (
@@ -56,7 +56,7 @@ class Connection:
 
     protocol: ClassVar[type[WireV2 | WireV3]]
 
-    def __init__(self, link: Link, address: str, limits: Limits) -> None:
+    def __init__(self, link: Transport, address: str, limits: Limits) -> None:
         self.address = address
         self.wire = self.protocol(limits.frame_bytes_max)
         self.timeout_s = limits.timeout_s

@@ -14,7 +14,7 @@ from bookie.client.channel.operations import BookieChannel
 from bookie.client.channel.stream import AddStream
 from bookie.client.entries.digest import Digest
 from bookie.client.wire.request import Key
-from bookie.client.wire.security import Link
+from bookie.client.wire.security import Transport
 from bookie.client.wire.v2 import OP_ADD, WireV2
 from bookie.errors import IllegalOperation, IncorrectParameter
 
@@ -24,7 +24,7 @@ class Channel(BookieChannel):
 
     protocol = WireV2
 
-    def __init__(self, link: Link, address: str, limits: Limits) -> None:
+    def __init__(self, link: Transport, address: str, limits: Limits) -> None:
         super().__init__(link, address, limits)
         # Both are guarded by `changed`, and contained in `_windows`.
         self._streams: list[AddWindow] = []  # the windows of streams that are being written

@@ -23,7 +23,7 @@ from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE, Extensions
 from bookie.client.wire.flags import MIB, Flags
 from bookie.client.wire.request import Row
-from bookie.client.wire.security import Link
+from bookie.client.wire.security import Transport
 from bookie.client.wire.v3 import WireV3
 from bookie.errors import IllegalOperation, IncorrectParameter
 from bookie.pb import wire_pb2 as pb
@@ -43,7 +43,7 @@ class ChannelV3(BookieChannel):
     protocol = WireV3
     wire: WireV3
 
-    def __init__(self, link: Link, address: str, limits: Limits) -> None:
+    def __init__(self, link: Transport, address: str, limits: Limits) -> None:
         super().__init__(link, address, limits)
         self.extensions = Extensions()
         self._stream_numbers = itertools.count(1)

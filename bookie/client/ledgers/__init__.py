@@ -8,7 +8,7 @@ writer         the core of a write handle: adds go to an ensemble and are acknow
 adds           the part of the writer that accepts entries, on the event loop or from a thread
 replacement    replace bookies that fail while a ledger is written
 segments       how the metadata change with an ensemble
-lanes          one index of a writer's ensemble
+senders          one index of a writer's ensemble
 throttle       wait for room in the window, and for the rate limit
 explicit_lac   send the LAC to bookies when no adds carry it
 metadata_loop  change a ledger's metadata by compare-and-set

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client.write_window import Add, WriteWindow
-from bookie.client.ledgers.throttle import Backpressure, Rate
+from bookie.client.ledgers.throttle import Backpressure, RateLimit
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,
@@ -32,7 +32,7 @@ class Adds(ABC):
 
     ledger: int
     _window: WriteWindow
-    _rate: Rate
+    _rate: RateLimit
     _backpressure: Backpressure
     _loop: asyncio.AbstractEventLoop | None
     _scheduled: bool
@@ -58,7 +58,7 @@ class Adds(ABC):
         acknowledgement.
         """
         if self._rate.limited:
-            await self._rate.turn()
+            await self._rate.take()
         if self._window.unsent >= BURST:
             await asyncio.sleep(0)  # let `_send` run before more is added
         add = self.try_append(payload, entry)
@@ -111,7 +111,7 @@ class Adds(ABC):
         while not (taken := self._append_many(payloads, offsets, at)):
             await self._backpressure.wait()
         if self._rate.limited:
-            await self._rate.turn(taken)
+            await self._rate.take(taken)
         return taken
 
     def _append_many(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:

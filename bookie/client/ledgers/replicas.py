@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.race import MISSING, Patience, Race
-from bookie.client.ledgers.throttle import Rate
+from bookie.client.ledgers.throttle import RateLimit
 from bookie.client.ledgers.view import LedgerView
 from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
 
@@ -27,7 +27,7 @@ class Replicas:
         self._patience = Patience(
             config.speculative_read_first_s, config.speculative_read_max_s, config.speculative_read_backoff
         )
-        self._rate = Rate(config.throttle_per_s)
+        self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
         metadata = view.metadata
         self._size = metadata.ensemble_size
         self._quorum = metadata.write_quorum
@@ -114,7 +114,7 @@ class Replicas:
 
     def _in_turn(self, ask: Callable[[str], Awaitable[A]], turns: int) -> Callable[[str], Awaitable[A]]:
         async def in_turn(bookie: str) -> A:
-            await self._rate.turn(turns)
+            await self._rate.take(turns)
             return await ask(bookie)
 
         return in_turn

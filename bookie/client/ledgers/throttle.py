@@ -1,11 +1,11 @@
-"""Where adds wait: for room in the window of pending adds, and for the rate limit. Event loop."""
+"""Where callers wait: for room in the window of pending adds, and for a limit of entries or bytes per second."""
 
 import asyncio
 from collections import deque
 
 from bookie.errors import TooManyRequests
 
-__all__ = ["Backpressure", "Rate"]
+__all__ = ["Backpressure", "RateLimit"]
 
 
 class Backpressure:
@@ -40,23 +40,27 @@ class Backpressure:
                 woken += 1
 
 
-class Rate:
-    """A limit of `per_s` turns per second, with bursts of up to one second's turns after a pause. 0 and below mean
-    no limit.
+class RateLimit:
+    """A limit of `per_s` units per second, of which `burst` may be taken at once after a pause. 0 and below mean no
+    limit. A caller waits until what earlier callers took has used up its time.
     """
 
-    def __init__(self, per_s: float) -> None:
-        self._interval = 1 / per_s if per_s > 0 else 0.0
+    def __init__(self, per_s: float, burst: float = 1) -> None:
+        self._unit_s = 1 / per_s if per_s > 0 else 0.0
+        self._saved_s = max(burst - 1, 0) * self._unit_s
         self._due = float("-inf")
 
     @property
     def limited(self) -> bool:
-        """Whether `turn` may wait."""
-        return self._interval > 0
+        """Whether `take` may wait."""
+        return self._unit_s > 0
 
-    async def turn(self, count: int = 1) -> None:
-        """Wait for `count` turns. Call it only if the rate is `limited`."""
+    async def take(self, count: int = 1) -> None:
+        """Wait for the time of `count` units to begin. Without a limit it returns at once."""
+        if not self.limited:
+            return
         now = asyncio.get_running_loop().time()
-        self._due = max(self._due, now - 1) + count * self._interval
-        if self._due > now:
-            await asyncio.sleep(self._due - now)
+        start = max(self._due, now - self._saved_s)
+        self._due = start + count * self._unit_s
+        if start > now:
+            await asyncio.sleep(start - now)

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.client.write_window import WriteWindow
-from bookie.client.contracts import AddLane, LaneOwner
+from bookie.client.contracts import AddSender, SenderOwner
 from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.adds import Adds
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.explicit_lac import ExplicitLac
-from bookie.client.ledgers.lanes import EnsembleLane
 from bookie.client.ledgers.metadata_loop import Known, close_written
 from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still_open
-from bookie.client.ledgers.throttle import Backpressure, Rate
+from bookie.client.ledgers.senders import EnsembleSender
+from bookie.client.ledgers.throttle import Backpressure, RateLimit
 from bookie.client.wire.flags import Flags
 from bookie.errors import (
     AddQuorumTimeout,
@@ -113,10 +113,10 @@ class LedgerWriter(Adds):
         changes = self._in_memory if self._recovers else InStore(context.metadata, context.placement)
         self._replacer = Replacer(changes, self._window, config, context.features)
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
-        self._rate = Rate(config.throttle_per_s)
+        self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
         self._backpressure = Backpressure(config.backpressure_wait_s)
         self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
-        self._lanes = [self._lane(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
+        self._senders = [self._sender(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
         self._scheduled = False
         self._doubts = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -189,10 +189,10 @@ class LedgerWriter(Adds):
 
     # Sending.
 
-    def _lane(self, index: int, bookie: str) -> EnsembleLane:
-        return EnsembleLane(self, index, bookie, self._open, self._config.outstanding_bytes_max)
+    def _sender(self, index: int, bookie: str) -> EnsembleSender:
+        return EnsembleSender(self, index, bookie, self._open, self._config.outstanding_bytes_max)
 
-    def _open(self, bookie: str, owner: LaneOwner) -> AddLane:
+    def _open(self, bookie: str, owner: SenderOwner) -> AddSender:
         return self._bookies.adds(
             bookie,
             self.ledger,
@@ -204,53 +204,53 @@ class LedgerWriter(Adds):
 
     def _send(self) -> None:
         self._scheduled = False
-        window, lanes = self._window, self._lanes
+        window, senders = self._window, self._senders
         if window.error is not None or self._loop is None:
             return
         if window.unsent:  # without adds no bookie needs to be replaced
             self._replace()
         now = self._loop.time()
-        while not any(lane.full for lane in lanes) and window.take(now):
-            for lane in lanes:
-                if (records := window.batch(lane.index)) is not None:
-                    lane.send(records)
+        while not any(sender.full for sender in senders) and window.take(now):
+            for sender in senders:
+                if (records := window.batch(sender.index)) is not None:
+                    sender.send(records)
 
-    def _resend(self, lane: EnsembleLane, entries: NDArray[np.int64]) -> None:
+    def _resend(self, sender: EnsembleSender, entries: NDArray[np.int64]) -> None:
         step = max(1, RESEND_BYTES * self._window.count // max(1, self._window.bytes))
         for at in range(0, len(entries), step):
-            lane.send(self._window.records(entries[at : at + step]))
+            sender.send(self._window.records(entries[at : at + step]))
 
     # Answers.
 
-    def lane_has_room(self) -> None:
-        """Send what is queued, since a lane accepts more."""
+    def sender_has_room(self) -> None:
+        """Send what is queued, since a sender accepts more."""
         if not self._scheduled and self._loop is not None:
             self._scheduled = True
             self._loop.call_soon(self._send)
 
-    def lane_answered(self, lane: EnsembleLane, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
+    def sender_answered(self, sender: EnsembleSender, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
         """Handle responses: some adds were stored by a bookie, or refused."""
-        failures = self._window.answered(lane.index, entries, codes)
+        failures = self._window.answered(sender.index, entries, codes)
         if failures:
-            self._refused(lane, failures)
+            self._refused(sender, failures)
         self._release()
         if self._window.unsent:
-            self.lane_has_room()
+            self.sender_has_room()
 
-    def lane_lost(self, lane: EnsembleLane, error: BookKeeperError) -> None:
+    def sender_lost(self, sender: EnsembleSender, error: BookKeeperError) -> None:
         """Handle the loss of a connection: its unanswered adds failed, and the bookie may have lost what it did not
         sync.
         """
         if self._window.error is not None:
             return
-        self.lane_has_room()  # the lane may have been full
-        entries = self._window.unacked(lane.index)
-        self._refused(lane, [(int(entry), error.code, True) for entry in entries] or [(-1, error.code, False)], error)
+        self.sender_has_room()  # the sender may have been full
+        entries = self._window.unacked(sender.index)
+        self._refused(sender, [(int(entry), error.code, True) for entry in entries] or [(-1, error.code, False)], error)
         if self.unforced:
             self._give_up(WriteError(f"{error}; entries that it has not synced cannot be moved to another bookie"))
 
     def _refused(
-        self, lane: EnsembleLane, failures: list[tuple[int, int, bool]], cause: BookKeeperError | None = None
+        self, sender: EnsembleSender, failures: list[tuple[int, int, bool]], cause: BookKeeperError | None = None
     ) -> None:
         delays = self._config.delay_ensemble_change
         spare = self.known.metadata.write_quorum - self.known.metadata.ack_quorum
@@ -261,21 +261,21 @@ class LedgerWriter(Adds):
                 return
             if code in ENDS_THE_LEDGER:
                 kind = error_from_client_code(code)
-                self._give_up(kind(f"bookie {lane.bookie}: {cause or kind.__doc__}"))
+                self._give_up(kind(f"bookie {sender.bookie}: {cause or kind.__doc__}"))
                 return
             if not incomplete:
-                if not delays and not lane.failed:
-                    self._replacer.waiting[lane.index] = lane.bookie
+                if not delays and not sender.failed:
+                    self._replacer.waiting[sender.index] = sender.bookie
                 continue
             if not delays:
-                failed[lane.index] = lane.bookie
+                failed[sender.index] = sender.bookie
                 continue
-            indices = self._window.fail_index(entry, lane.index)
+            indices = self._window.fail_index(entry, sender.index)
             if len(indices) > spare or code == BookieReadOnly.code:
-                failed.update({index: self._lanes[index].bookie for index in indices})
+                failed.update({index: self._senders[index].bookie for index in indices})
         if failed:
-            log.info("ledger %d: bookie %s failed: %s", self.ledger, lane.bookie, cause or failures[0][1])
-            self._replacer.waiting.update({k: one for k, one in failed.items() if not self._lanes[k].failed})
+            log.info("ledger %d: bookie %s failed: %s", self.ledger, sender.bookie, cause or failures[0][1])
+            self._replacer.waiting.update({k: one for k, one in failed.items() if not self._senders[k].failed})
             self._replace()
 
     def _release(self) -> None:
@@ -283,7 +283,7 @@ class LedgerWriter(Adds):
         if window.judged and window.error is None:
             quorums = self.known.metadata.write_quorum, self.known.metadata.ack_quorum
             for entry, indices in window.quorate():
-                if self._placement.spans_fault_domains({self._lanes[k].bookie for k in indices}, *quorums):
+                if self._placement.spans_fault_domains({self._senders[k].bookie for k in indices}, *quorums):
                     window.complete(entry)
         if window.release() and (
             window.count * ROOM_SHARE <= window.count_max * (ROOM_SHARE - 1)
@@ -298,7 +298,7 @@ class LedgerWriter(Adds):
         if not self._replacer.waiting:
             return
         for index in self._replacer.waiting:
-            self._lanes[index].failed = True
+            self._senders[index].failed = True
         if not self._replacer.running:
             self._window.holding = self._replacer.running = True
             self._spawn(self._change_ensemble())
@@ -311,28 +311,28 @@ class LedgerWriter(Adds):
 
     def _adopt(self) -> None:
         """Use the ledger's new ensemble: send the pending adds to new bookies, then acknowledge again."""
-        lanes = tuple(self._lanes)
-        for lane, bookie in zip(lanes, self.known.metadata.segments[-1].bookies, strict=True):
-            if lane.bookie != bookie:
-                log.info("ledger %d: bookie %s replaces %s", self.ledger, bookie, lane.bookie)
-                lane.retire()
-                self._lanes[lane.index] = self._lane(lane.index, bookie)
-                self._window.unack(lane.index)
-        for lane in lanes:
-            now = self._lanes[lane.index]
-            if now is not lane:
-                self._resend(now, self._window.unacked(lane.index))
-            elif lane.failed:  # no other bookie could replace it
-                lane.failed = False
-                self._resend(lane, self._window.unacked(lane.index))
+        senders = tuple(self._senders)
+        for sender, bookie in zip(senders, self.known.metadata.segments[-1].bookies, strict=True):
+            if sender.bookie != bookie:
+                log.info("ledger %d: bookie %s replaces %s", self.ledger, bookie, sender.bookie)
+                sender.retire()
+                self._senders[sender.index] = self._sender(sender.index, bookie)
+                self._window.unack(sender.index)
+        for sender in senders:
+            now = self._senders[sender.index]
+            if now is not sender:
+                self._resend(now, self._window.unacked(sender.index))
+            elif sender.failed:  # no other bookie could replace it
+                sender.failed = False
+                self._resend(sender, self._window.unacked(sender.index))
         self._go_on()
 
     def _go_on(self) -> None:
         self._window.holding = self._replacer.running or self._doubts > 0
         self._release()
-        self.lane_has_room()
+        self.sender_has_room()
 
-    def lane_reopened(self) -> None:
+    def sender_reopened(self) -> None:
         """Hold acknowledgements back until it is certain that no client has recovered the ledger.
 
         The bookie at this address may be another one than before; see `still_open`.
@@ -358,8 +358,8 @@ class LedgerWriter(Adds):
             self._backpressure.made()
             for timer in self._timers:
                 timer.cancel()
-            for lane in self._lanes:
-                lane.retire()
+            for sender in self._senders:
+                sender.retire()
 
     @asynccontextmanager
     async def _or_give_up(self) -> AsyncIterator[None]:

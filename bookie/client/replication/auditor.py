@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from bookie.client.event_loop.together import together
 from bookie.client.replication.audits import Audits
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.lost_bookies import LostBookies
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.records.replication import Check
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 class Auditor:
     """A candidate for the office of auditor. Call `run`, and cancel it to end."""
 
-    def __init__(self, world: World) -> None:
-        self._bookie = world.name
-        self._queue = world.queue
-        self._cluster = world.cluster
-        self._settings = world.settings
-        self._counters = world.counters
-        self._now_ms = world.epoch_ms
-        self._audits = Audits(world)
+    def __init__(self, environment: Environment) -> None:
+        self._bookie = environment.name
+        self._queue = environment.queue
+        self._cluster = environment.cluster
+        self._settings = environment.settings
+        self._counters = environment.counters
+        self._now_ms = environment.epoch_ms
+        self._audits = Audits(environment)
         self._elected = False
         self._changed = asyncio.Event()
         self._look = asyncio.Event()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bookie.availability import AvailableEntries
 from bookie.client.contracts import Adherence
 from bookie.client.replication.checker import LedgerChecker
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.fragments import Fragment, fragments
 from bookie.client.replication.walking import each_ledger
 from bookie.errors import BookKeeperError, ClientClosed, MetadataStoreError, NoSuchEntry, NoSuchLedger
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 class Audits:
     """The checks of one auditor."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._metadata = world.metadata
-        self._cluster = world.cluster
-        self._settings = world.settings
-        self._counters = world.counters
-        self._checker = LedgerChecker(world)
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._metadata = environment.metadata
+        self._cluster = environment.cluster
+        self._settings = environment.settings
+        self._counters = environment.counters
+        self._checker = LedgerChecker(environment)
 
     async def bookies_named(self) -> frozenset[str]:
         """Return every bookie that the metadata of some ledger name."""
@@ -65,7 +65,9 @@ class Audits:
             nonlocal lacking
             try:
                 closed = metadata.state is LedgerState.CLOSED
-                lac = metadata.last_entry if closed else await self._world.ledgers.last_confirmed(ledger, metadata)
+                lac = (
+                    metadata.last_entry if closed else await self._environment.ledgers.last_confirmed(ledger, metadata)
+                )
                 bad = await self._checker.check(ledger, metadata, lac)
             except (ClientClosed, MetadataStoreError):
                 raise
@@ -94,7 +96,7 @@ class Audits:
             if metadata.state is not LedgerState.CLOSED:
                 return
             kept = [
-                self._world.placement.adheres(segment.bookies, metadata.write_quorum, metadata.ack_quorum)
+                self._environment.placement.adheres(segment.bookies, metadata.write_quorum, metadata.ack_quorum)
                 for segment in metadata.segments
             ]
             misplaced += kept.count(Adherence.FAIL)
@@ -151,7 +153,7 @@ class Audits:
         if bookie not in self._cluster.alive:
             return None
         try:
-            return await self._world.bookies.list_entries(bookie, ledger)
+            return await self._environment.bookies.list_entries(bookie, ledger)
         except (NoSuchLedger, NoSuchEntry):
             return None
         except ClientClosed:
@@ -163,8 +165,8 @@ class Audits:
 
     async def _mark(self, ledger: int, missing: Collection[str]) -> None:
         self._counters.marks += 1
-        await self._world.queue.mark(
-            ledger, missing, self._world.epoch_ms() if self._settings.mark_time_stored else None
+        await self._environment.queue.mark(
+            ledger, missing, self._environment.epoch_ms() if self._settings.mark_time_stored else None
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from bookie.client.event_loop.together import together
 from bookie.client.ledgers.race import MISSING
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.fragments import Fragment, fragments, holds
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
@@ -22,12 +22,12 @@ READS_IN_FLIGHT = 100
 class LedgerChecker:
     """Checks ledgers. The settings tell how many of the entries between the first and the last are read."""
 
-    def __init__(self, world: World) -> None:
-        self._bookies = world.bookies
-        self._cluster = world.cluster
-        self._random = world.random
-        self._percentage = world.settings.verification_percentage
-        at_once = world.settings.reads_at_once
+    def __init__(self, environment: Environment) -> None:
+        self._bookies = environment.bookies
+        self._cluster = environment.cluster
+        self._random = environment.random
+        self._percentage = environment.settings.verification_percentage
+        at_once = environment.settings.reads_at_once
         self._reads = asyncio.Semaphore(at_once if at_once > 0 else READS_IN_FLIGHT)
 
     async def check(self, ledger: int, metadata: LedgerMetadata, lac: int) -> list[Fragment]:

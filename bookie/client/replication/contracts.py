@@ -14,7 +14,7 @@ from bookie.metadata.driver import Subscription
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metadata.records.replication import Check, Claim
 
-__all__ = ["Cluster", "Ledgers", "Queue", "World"]
+__all__ = ["Cluster", "Environment", "Ledgers", "Queue"]
 
 
 class Queue(Protocol):
@@ -77,7 +77,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Environment:
     """What all parts of auto-recovery share. `name` is the bookie's id, under which it stands for election and
     takes locks.
     """

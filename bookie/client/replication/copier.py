@@ -15,11 +15,11 @@ import numpy as np
 from bookie.client.event_loop.together import together
 from bookie.client.ledgers.metadata_loop import Known, change_metadata
 from bookie.client.ledgers.opening import digest_of
-from bookie.client.replication.contracts import World
+from bookie.client.ledgers.throttle import RateLimit
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.fragments import Fragment, holds
 from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
-from bookie.client.replication.throttle import Throttle
 from bookie.errors import BookKeeperError, ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 
@@ -35,13 +35,13 @@ entries.
 class Copier:
     """Copies fragments. One instance serves all ledgers of a worker, so that its throttle applies to all of them."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._bookies = world.bookies
-        self._placement = world.placement
-        self._config = world.config
-        self._counters = world.counters
-        self._throttle = Throttle(world.config.replication_bytes_per_s)
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._bookies = environment.bookies
+        self._placement = environment.placement
+        self._config = environment.config
+        self._counters = environment.counters
+        self._throttle = RateLimit(environment.config.replication_bytes_per_s)
 
     async def replicate_all(self, known: Known, bad: Sequence[Fragment]) -> None:
         """Replicate the fragments of all segments. A segment that fails stops no other; the first error is raised in
@@ -76,7 +76,7 @@ class Copier:
             for part in bad
             if part.stored is not None
         }
-        sources = Sources(self._world, known.ledger, metadata)
+        sources = Sources(self._environment, known.ledger, metadata)
         try:
             await self._copy(sources, metadata, segment, targets, bad[0].last, doubted)
             for target in targets.values():
@@ -120,9 +120,9 @@ class Copier:
         size, quorum = metadata.ensemble_size, metadata.write_quorum
         wanted = range(segment.first_entry, last + 1)
         if sources.batched(segment.bookies, doubted):
-            step, lanes = BATCH_ENTRIES, BATCHES_IN_FLIGHT
+            step, senders = BATCH_ENTRIES, BATCHES_IN_FLIGHT
         else:
-            step, lanes = 1, max(self._config.rereplication_entries, 1)
+            step, senders = 1, max(self._config.rereplication_entries, 1)
 
         def pieces() -> Iterator[range]:
             for start in wanted[::step]:
@@ -138,7 +138,7 @@ class Copier:
                     entry += got.count
 
         shared = pieces()
-        await together(work(shared) for _ in range(min(lanes, len(wanted))))
+        await together(work(shared) for _ in range(min(senders, len(wanted))))
 
     async def _send(self, got: Verified, takers: Sequence[Target]) -> None:
         entries = np.arange(got.first, got.first + got.count, dtype=np.int64)
@@ -167,4 +167,4 @@ class Copier:
             changed = Segment(segment.first_entry, bookies)
             return replace(metadata, segments=tuple(changed if one is now else one for one in metadata.segments))
 
-        await change_metadata(self._world.metadata, known, taken_over)
+        await change_metadata(self._environment.metadata, known, taken_over)

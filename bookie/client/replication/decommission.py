@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.fragments import stored_on
 from bookie.client.replication.walking import each_ledger
 from bookie.errors import IllegalOperation
@@ -46,14 +46,14 @@ class Progress:
 
 
 async def decommission(
-    world: World, bookie: str, *, poll_s: float = POLL_S, dry_run: bool = False
+    environment: Environment, bookie: str, *, poll_s: float = POLL_S, dry_run: bool = False
 ) -> AsyncIterator[Progress]:
     """Mark all ledgers of a bookie, and yield the progress until none remains.
 
     The caller may stop at any time: the marks stay, and the next call continues.
 
     Args:
-        world: What the parts of auto-recovery share.
+        environment: What the parts of auto-recovery share.
         bookie: The id of the bookie.
         poll_s: The time between two looks, in seconds.
         dry_run: Mark nothing, and look only once.
@@ -61,16 +61,16 @@ async def decommission(
     Raises:
         IllegalOperation: The bookie is registered. It must be stopped first, since it would get new ledgers.
     """
-    if bookie in world.cluster.alive:
+    if bookie in environment.cluster.alive:
         raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
     found: set[int] = set()
     blocked: dict[int, str] = {}
-    at_once = world.settings.ledgers_at_once
+    at_once = environment.settings.ledgers_at_once
 
     async def look(ledger: int, metadata: LedgerMetadata) -> None:
         if not _left_on(metadata, bookie):
             return
-        reason = _unrecoverable(metadata, bookie, world.cluster.alive)
+        reason = _unrecoverable(metadata, bookie, environment.cluster.alive)
         if reason:
             blocked[ledger] = reason
         else:
@@ -79,14 +79,16 @@ async def decommission(
     async def mark(ledger: int, metadata: LedgerMetadata) -> None:
         await look(ledger, metadata)
         if ledger in found:
-            await world.queue.mark(ledger, [bookie], world.epoch_ms() if world.settings.mark_time_stored else None)
+            await environment.queue.mark(
+                ledger, [bookie], environment.epoch_ms() if environment.settings.mark_time_stored else None
+            )
 
-    await each_ledger(world.metadata, look if dry_run else mark, at_once=at_once)
+    await each_ledger(environment.metadata, look if dry_run else mark, at_once=at_once)
     clock = asyncio.get_running_loop().time
     looks: deque[tuple[float, int]] = deque([(clock(), len(found))], maxlen=RATE_OVER)
     total = len(found) + len(blocked)
     while True:
-        paused = not await world.queue.enabled()
+        paused = not await environment.queue.enabled()
         rate = _rate(looks)
         yield Progress(tuple(sorted(found)), total, dict(blocked), rate, len(found) / rate if rate else None, paused)
         if dry_run or not found:
@@ -94,7 +96,7 @@ async def decommission(
         await asyncio.sleep(poll_s)
         before = sorted(found)
         found.clear()
-        await each_ledger(world.metadata, look, at_once=at_once, among=before)
+        await each_ledger(environment.metadata, look, at_once=at_once, among=before)
         looks.append((clock(), len(found)))
 
 

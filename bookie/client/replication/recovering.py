@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from bookie.client.ledgers.metadata_loop import Known
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.copier import Copier
 from bookie.client.replication.fragments import Fragment, fragments
 from bookie.client.replication.walking import each_ledger
@@ -40,7 +40,7 @@ class Outcome:
 
 
 async def recover(
-    world: World,
+    environment: Environment,
     lost: frozenset[str],
     *,
     ledger: int | None = None,
@@ -52,7 +52,7 @@ async def recover(
     An open ledger is fenced and closed if that is necessary. A ledger that fails stops no other.
 
     Args:
-        world: What the parts of auto-recovery share.
+        environment: What the parts of auto-recovery share.
         lost: The ids of the lost bookies.
         ledger: The id of the only ledger to copy; None means all ledgers.
         skip_open: Leave open ledgers out.
@@ -65,7 +65,7 @@ async def recover(
         IllegalOperation: A bookie of `lost` is writable; it would get new ledgers meanwhile.
     """
     if not dry_run:
-        refuse_writable(lost, world.cluster.writable)
+        refuse_writable(lost, environment.cluster.writable)
     found: dict[int, tuple[int, ...]] = {}
 
     async def visit(one: int, metadata: LedgerMetadata) -> None:
@@ -74,15 +74,15 @@ async def recover(
             found[one] = named
 
     if ledger is not None:
-        await visit(ledger, (await world.metadata.read(ledger)).value)
+        await visit(ledger, (await environment.metadata.read(ledger)).value)
     else:
-        await each_ledger(world.metadata, visit, at_once=world.settings.ledgers_at_once)
-    copier = Copier(world)
+        await each_ledger(environment.metadata, visit, at_once=environment.settings.ledgers_at_once)
+    copier = Copier(environment)
     for one, named in sorted(found.items()):
         state, error = "to copy", ""
         if not dry_run:
             try:
-                state = await copy_lost(world, copier, one, lost, fence=True)
+                state = await copy_lost(environment, copier, one, lost, fence=True)
             except ClientClosed:
                 raise
             except NoSuchLedgerMetadata:
@@ -102,17 +102,17 @@ def refuse_writable(lost: frozenset[str], writable: frozenset[str]) -> None:
         )
 
 
-async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[str], *, fence: bool) -> str:
+async def copy_lost(environment: Environment, copier: Copier, ledger: int, lost: frozenset[str], *, fence: bool) -> str:
     """Copy the entries that one ledger has on `lost`. Returns `copied`, `whole` if there are none, or `open`.
 
     With `fence`, an open ledger is fenced and closed if that is necessary. Otherwise its last part stays as it is,
     and the result is `open`. Raises NoSuchLedgerMetadata, and the errors of `Copier.replicate_all`.
     """
-    known, bad = await _lost_parts(world, ledger, lost)
+    known, bad = await _lost_parts(environment, ledger, lost)
     fenced = fence and any(not part.closed for part in bad)
     if fenced:
-        await world.ledgers.recover(ledger)
-        known, bad = await _lost_parts(world, ledger, lost)
+        await environment.ledgers.recover(ledger)
+        known, bad = await _lost_parts(environment, ledger, lost)
     closed = [part for part in bad if part.closed]
     await copier.replicate_all(known, closed)
     if len(closed) < len(bad):
@@ -120,7 +120,9 @@ async def copy_lost(world: World, copier: Copier, ledger: int, lost: frozenset[s
     return "copied" if bad or fenced else "whole"
 
 
-async def _lost_parts(world: World, ledger: int, lost: frozenset[str]) -> tuple[Known, list[Fragment]]:
-    known = Known(ledger, await world.metadata.read(ledger))
-    last = known.metadata.last_entry if known.closed else await world.ledgers.last_confirmed(ledger, known.metadata)
+async def _lost_parts(environment: Environment, ledger: int, lost: frozenset[str]) -> tuple[Known, list[Fragment]]:
+    known = Known(ledger, await environment.metadata.read(ledger))
+    last = (
+        known.metadata.last_entry if known.closed else await environment.ledgers.last_confirmed(ledger, known.metadata)
+    )
     return known, [part for part in fragments(known.metadata, last) if part.bookie in lost]

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.copier import Copier
 from bookie.client.replication.pace import pause_s
 from bookie.client.replication.recovering import copy_lost, refuse_writable
@@ -36,57 +36,63 @@ class Restored:
 
 
 async def restore(
-    world: World, ledgers: Sequence[int], lost: frozenset[str], *, fence: bool
+    environment: Environment, ledgers: Sequence[int], lost: frozenset[str], *, fence: bool
 ) -> AsyncIterator[Restored]:
     """Copy what lost bookies held, one ledger after the other. `fence` is that of `copy_lost`. A ledger that fails
     stops no other.
 
     Raises IllegalOperation if a bookie of `lost` is writable; it may have come back since it was believed to be lost.
     """
-    refuse_writable(lost, world.cluster.writable)
-    copier = Copier(world)
-    async for row in _each(world, ledgers, lambda ledger: copy_lost(world, copier, ledger, lost, fence=fence)):
+    refuse_writable(lost, environment.cluster.writable)
+    copier = Copier(environment)
+    async for row in _each(
+        environment, ledgers, lambda ledger: copy_lost(environment, copier, ledger, lost, fence=fence)
+    ):
         yield row
 
 
-async def rewrite(world: World, found: Mapping[int, Runs], *, replace: bool) -> AsyncIterator[Restored]:
+async def rewrite(environment: Environment, found: Mapping[int, Runs], *, replace: bool) -> AsyncIterator[Restored]:
     """Write entries again to bookies that lack them, or replace these bookies with `replace`, ledger by ledger.
 
     A ledger that fails stops no other.
     """
-    rewriter = Rewriter(world, Copier(world), replace=replace)
-    async for row in _each(world, list(found), lambda ledger: rewriter.ledger(ledger, found[ledger])):
+    rewriter = Rewriter(environment, Copier(environment), replace=replace)
+    async for row in _each(environment, list(found), lambda ledger: rewriter.ledger(ledger, found[ledger])):
         yield row
 
 
-async def _each(world: World, ledgers: Sequence[int], work: Callable[[int], Awaitable[str]]) -> AsyncIterator[Restored]:
+async def _each(
+    environment: Environment, ledgers: Sequence[int], work: Callable[[int], Awaitable[str]]
+) -> AsyncIterator[Restored]:
     for ledger in ledgers:
-        before = world.counters.entries, world.counters.bytes
+        before = environment.counters.entries, environment.counters.bytes
         taken: tuple[str, ...] = ()
         error = ""
         try:
-            state, taken = await _locked(world, ledger, work)
+            state, taken = await _locked(environment, ledger, work)
         except ClientClosed:
             raise
         except NoSuchLedgerMetadata:
             state = "gone"
         except BookKeeperError as failure:
             state, error = "failed", str(failure)
-        pause = max((pause_s(bookie, world.cluster, world.config) for bookie in taken), default=0.0)
-        entries, copied = world.counters.entries - before[0], world.counters.bytes - before[1]
+        pause = max((pause_s(bookie, environment.cluster, environment.config) for bookie in taken), default=0.0)
+        entries, copied = environment.counters.entries - before[0], environment.counters.bytes - before[1]
         yield Restored(ledger, state, entries, copied, taken, round(pause * 1000), error)
         await asyncio.sleep(pause)
 
 
-async def _locked(world: World, ledger: int, work: Callable[[int], Awaitable[str]]) -> tuple[str, tuple[str, ...]]:
-    if not await world.queue.enabled():
+async def _locked(
+    environment: Environment, ledger: int, work: Callable[[int], Awaitable[str]]
+) -> tuple[str, tuple[str, ...]]:
+    if not await environment.queue.enabled():
         return "off", ()
-    async with world.queue.lock(ledger) as ours:
+    async with environment.queue.lock(ledger) as ours:
         if not ours:
             return "held", ()
-        before = (await world.metadata.read(ledger)).value
+        before = (await environment.metadata.read(ledger)).value
         state = await work(ledger)
-        return state, _taken(before, (await world.metadata.read(ledger)).value)
+        return state, _taken(before, (await environment.metadata.read(ledger)).value)
 
 
 def _taken(before: LedgerMetadata, after: LedgerMetadata) -> tuple[str, ...]:

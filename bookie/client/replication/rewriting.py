@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from bookie.client.event_loop.together import together
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.opening import digest_of
-from bookie.client.replication.contracts import World
+from bookie.client.ledgers.throttle import RateLimit
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.copier import Copier
 from bookie.client.replication.fragments import fragments
 from bookie.client.replication.sources import Sources
 from bookie.client.replication.target import Target
-from bookie.client.replication.throttle import Throttle
 from bookie.errors import BookKeeperError, ClientClosed, ReplicationError
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
@@ -57,11 +57,11 @@ class Rewriter:
     With `replace` nothing is written again; the bookies are replaced.
     """
 
-    def __init__(self, world: World, copier: Copier, *, replace: bool) -> None:
-        self._world = world
+    def __init__(self, environment: Environment, copier: Copier, *, replace: bool) -> None:
+        self._environment = environment
         self._copier = copier
         self._replace = replace
-        self._throttle = Throttle(world.config.replication_bytes_per_s)
+        self._throttle = RateLimit(environment.config.replication_bytes_per_s)
 
     async def ledger(self, ledger: int, runs: Runs) -> str:
         """Repair one ledger.
@@ -71,10 +71,10 @@ class Rewriter:
         bookies. Raises NoSuchLedgerMetadata, and ReplicationError if no replica has an entry, after all others are
         done.
         """
-        known = Known(ledger, await self._world.metadata.read(ledger))
+        known = Known(ledger, await self._environment.metadata.read(ledger))
         last = known.metadata.last_entry
         if not known.closed:
-            last = await self._world.ledgers.last_confirmed(ledger, known.metadata)
+            last = await self._environment.ledgers.last_confirmed(ledger, known.metadata)
         differ = {bookie: [run for run in some if run.differs] for bookie, some in runs.items()}
         wanted = {bookie: list(_due(known.metadata, last, bookie, some, differ)) for bookie, some in runs.items()}
         wanted = {bookie: pieces for bookie, pieces in wanted.items() if pieces}
@@ -98,16 +98,16 @@ class Rewriter:
         """Write entries again. Returns whether the bookie has them now; entries without any replica are added to
         `lost`.
         """
-        if self._replace or bookie not in self._world.cluster.alive:
+        if self._replace or bookie not in self._environment.cluster.alive:
             return False
-        sources = Sources(self._world, known.ledger, known.metadata)
-        key = digest_of(known.metadata, self._world.config).master_key
-        target = Target(self._world.bookies, bookie, known.ledger, key)
+        sources = Sources(self._environment, known.ledger, known.metadata)
+        key = digest_of(known.metadata, self._environment.config).master_key
+        target = Target(self._environment.bookies, bookie, known.ledger, key)
         written: list[Written] = []
         shared = iter(pieces)
         try:
             work = known.metadata, target, shared, differ
-            await together(self._lane(sources, work, written, lost) for _ in range(LANES))
+            await together(self._sender(sources, work, written, lost) for _ in range(LANES))
             await target.finish()
             for first, lengths in written:
                 await _read_back(sources, bookie, first, lengths)
@@ -120,7 +120,7 @@ class Rewriter:
             target.close()
         return True
 
-    async def _lane(
+    async def _sender(
         self,
         sources: Sources,
         work: tuple[LedgerMetadata, Target, Iterator[range], Runs],
@@ -143,8 +143,8 @@ class Rewriter:
                 await self._throttle.take(got.nbytes)
                 end = entry + got.count
                 await target.send(got.records, got.offsets, np.arange(entry, end, dtype=np.int64))
-                self._world.counters.entries += got.count
-                self._world.counters.bytes += got.nbytes
+                self._environment.counters.entries += got.count
+                self._environment.counters.bytes += got.nbytes
                 written.append((entry, got.lengths))
                 entry = end
 

@@ -20,7 +20,7 @@ from bookie.client.event_loop.together import together
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.placement.bookie_info import free_bytes
 from bookie.client.replication.auditor import Auditor
-from bookie.client.replication.contracts import Cluster, World
+from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.counters import Counters
 from bookie.client.replication.opening import OpenedLedgers
 from bookie.client.replication.settings import RecoverySettings
@@ -82,8 +82,8 @@ class AutoRecovery:
     async def _serve_until_cancelled(self) -> None:
         store = await self._opened()
         try:
-            async with connected(self._name, store, self._config, self._settings, self.counters) as world:
-                await _serve_sessions(world, store)
+            async with connected(self._name, store, self._config, self._settings, self.counters) as environment:
+                await _serve_sessions(environment, store)
         except Exception:
             log.exception("autorecovery ended by an error")
             raise
@@ -99,28 +99,28 @@ class AutoRecovery:
                 await asyncio.sleep(RETRY_S)
 
 
-async def _serve_sessions(world: World, store: MetadataStore) -> None:
+async def _serve_sessions(environment: Environment, store: MetadataStore) -> None:
     """Run `serve`, and start it again with each new session, since other processes may have taken over the locks."""
     lost = asyncio.Event()
     store.driver.registrations.on_session_loss(on_loop(lost.set))
     while True:
         lost.clear()
-        serving, waiting = asyncio.ensure_future(serve(world)), asyncio.ensure_future(lost.wait())
+        serving, waiting = asyncio.ensure_future(serve(environment)), asyncio.ensure_future(lost.wait())
         try:
             await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 await serving
-            world.counters.sessions_lost += 1
-            log.warning("session expired, restarting auditor and worker name=%s", world.name)
+            environment.counters.sessions_lost += 1
+            log.warning("session expired, restarting auditor and worker name=%s", environment.name)
         finally:
             for task in (serving, waiting):
                 task.cancel()
             await asyncio.gather(serving, waiting, return_exceptions=True)
 
 
-async def serve(world: World) -> None:
+async def serve(environment: Environment) -> None:
     """Audit and replicate until cancelled."""
-    await together([Auditor(world).run(), ReplicationWorker(world).run()])
+    await together([Auditor(environment).run(), ReplicationWorker(environment).run()])
 
 
 @contextlib.asynccontextmanager
@@ -130,7 +130,7 @@ async def connected(
     config: ClientConfig,
     settings: RecoverySettings,
     counters: Counters | None = None,
-) -> AsyncIterator[World]:
+) -> AsyncIterator[Environment]:
     """Yield what the parts of auto-recovery share, over real bookies and an open store, which stays open.
 
     All bookies are known when it is yielded, and are watched.
@@ -142,7 +142,7 @@ async def connected(
         await _started(known)
         if config.weighted_placement and config.weight_paced_replication:
             known.info.subscribe(lambda found: cluster.room(free_bytes(found)))
-        yield World(
+        yield Environment(
             name=name,
             queue=StoredQueue(store),
             metadata=store,
@@ -161,7 +161,7 @@ async def connected(
 
 
 @contextlib.asynccontextmanager
-async def opened(name: str, driver: MetadataDriver, given: Mapping[str, Any]) -> AsyncIterator[World]:
+async def opened(name: str, driver: MetadataDriver, given: Mapping[str, Any]) -> AsyncIterator[Environment]:
     """Yield the same for one task. The driver is started, and stopped at the end; `given` is that of `split`.
 
     Raises ConfigurationError or MetadataStoreError.
@@ -169,8 +169,8 @@ async def opened(name: str, driver: MetadataDriver, given: Mapping[str, Any]) ->
     config, settings = split(given)
     store = await MetadataStore.open(driver)
     try:
-        async with connected(name, store, config, settings) as world:
-            yield world
+        async with connected(name, store, config, settings) as environment:
+            yield environment
     finally:
         await store.close()
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bookie._fast.wire import payloads, record
 from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.client.ledgers.opening import digest_of
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,
@@ -55,15 +55,15 @@ class Verified:
 class Sources:
     """The replicas of one ledger."""
 
-    def __init__(self, world: World, ledger: int, metadata: LedgerMetadata) -> None:
-        self._bookies = world.bookies
-        self._placement = world.placement
-        self._cluster = world.cluster
+    def __init__(self, environment: Environment, ledger: int, metadata: LedgerMetadata) -> None:
+        self._bookies = environment.bookies
+        self._placement = environment.placement
+        self._cluster = environment.cluster
         self._ledger = ledger
         self._metadata = metadata
-        self._digest = digest_of(metadata, world.config)
+        self._digest = digest_of(metadata, environment.config)
         self._unbatched: set[str] = set()
-        batches = world.config.batch_read_enabled and world.config.recovery_batch_reads
+        batches = environment.config.batch_read_enabled and environment.config.recovery_batch_reads
         self._whole = batches and metadata.ensemble_size == metadata.write_quorum
 
     def batched(self, ensemble: Sequence[str], doubted: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The bookie that entries are copied to: a lane, and the number of its unanswered adds. Event loop."""
+"""The bookie that entries are copied to: a sender, and the number of its unanswered adds. Event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,13 +23,13 @@ class Target:
         self._pending = 0
         self._error: BookKeeperError | None = None
         self._change = asyncio.Event()
-        self._lane = bookies.adds(bookie, ledger, master_key, self, flags=Flags.RECOVERY_ADD)
+        self._sender = bookies.adds(bookie, ledger, master_key, self, flags=Flags.RECOVERY_ADD)
 
     async def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
         """Send entries as soon as there is room. Raises the error of an earlier add."""
-        await self._until(lambda: not self._lane.full)
+        await self._until(lambda: not self._sender.full)
         self._pending += len(entries)
-        self._lane.send(records, offsets, entries)
+        self._sender.send(records, offsets, entries)
 
     async def finish(self) -> None:
         """Wait until everything that was sent is acknowledged. Raises the error of the first add that was refused."""
@@ -37,7 +37,7 @@ class Target:
 
     def close(self) -> None:
         """Ignore further responses."""
-        self._lane.close()
+        self._sender.close()
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
         """Handle responses."""

@@ -15,7 +15,7 @@ from bookie.client.contracts import Adherence
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.placement.adherence import mended
 from bookie.client.replication.checker import LedgerChecker
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.copier import Copier
 from bookie.client.replication.fragments import Fragment, fragments, last_segment_lacks
 from bookie.client.replication.pace import pause_s
@@ -35,16 +35,16 @@ log = logging.getLogger(__name__)
 class ReplicationWorker:
     """The worker. Call `run`, and cancel it to end."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._queue = world.queue
-        self._ledgers = world.ledgers
-        self._placement = world.placement
-        self._cluster = world.cluster
-        self._settings = world.settings
-        self._counters = world.counters
-        self._checker = LedgerChecker(world)
-        self._copier = Copier(world)
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._queue = environment.queue
+        self._ledgers = environment.ledgers
+        self._placement = environment.placement
+        self._cluster = environment.cluster
+        self._settings = environment.settings
+        self._counters = environment.counters
+        self._checker = LedgerChecker(environment)
+        self._copier = Copier(environment)
         self._failures: dict[int, int] = {}
         self._held: dict[asyncio.Task[None], Claim] = {}
 
@@ -78,7 +78,7 @@ class ReplicationWorker:
 
     async def _claim(self, wake: asyncio.Event) -> Claim | None:
         """Take a ledger. If cancelled while the lock is being acquired, release it again."""
-        taking = asyncio.ensure_future(self._queue.claim(self._world.name, self._world.random, wake.set))
+        taking = asyncio.ensure_future(self._queue.claim(self._environment.name, self._environment.random, wake.set))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -126,7 +126,7 @@ class ReplicationWorker:
             self._failed(claim, hopeless=unrecoverable)
 
     async def _open(self, ledger: int) -> tuple[Known, int]:
-        known = Known(ledger, await self._world.metadata.read(ledger))
+        known = Known(ledger, await self._environment.metadata.read(ledger))
         if known.closed:
             return known, known.metadata.last_entry
         return known, await self._ledgers.last_confirmed(ledger, known.metadata)
@@ -235,7 +235,7 @@ class ReplicationWorker:
 
     async def _pause(self) -> None:
         """Wait, so that bookies with more free space go first."""
-        seconds = pause_s(self._world.name, self._cluster, self._world.config)
+        seconds = pause_s(self._environment.name, self._cluster, self._environment.config)
         if seconds:
             self._counters.paused_ms += round(seconds * 1000)
             await asyncio.sleep(seconds)

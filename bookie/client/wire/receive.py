@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
-from bookie.client.wire.security import Link
+from bookie.client.wire.security import Transport
 
 SLAB_BYTES = 2 << 20
 """Small enough for a few slabs to fit into a processor's cache."""
@@ -65,7 +65,7 @@ class ReceiveBuffer:
         self.rows: NDArray[Any] = np.zeros(ROWS, dtype=framing_v2.RESPONSE)
         self.view = self._slab.data
 
-    def receive(self, link: Link) -> int:
+    def receive(self, link: Transport) -> int:
         """Receive what has arrived; return 0 if the peer closed the connection. Raises what `recv_into` raises."""
         got = link.recv_into(self.space())
         self.received(got)

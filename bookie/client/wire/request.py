@@ -92,8 +92,8 @@ def read_of(ledger: int, entry: int) -> tuple[Any, ...]:
     return "read of ledger {}, entry {}", ledger, entry
 
 
-class LaneNames(Protocol):
-    """The values that each frame of a lane contains."""
+class SenderNames(Protocol):
+    """The values that each frame of a sender contains."""
 
     @property
     def ledger(self) -> int: ...
@@ -155,6 +155,6 @@ class Wire(Protocol):
         timeout_s: float,
     ) -> Request: ...
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request: ...
-    def lane_frames(
-        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
+    def sender_frames(
+        self, sender: SenderNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]: ...

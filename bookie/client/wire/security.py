@@ -21,7 +21,7 @@ FRAME_PREFIX = 4
 ANSWER_BYTES_MAX = 1 << 10
 
 
-class Link(Protocol):
+class Transport(Protocol):
     """What a channel sends and receives through: a socket, or an encrypted connection on top of one.
 
     One thread receives while others send. Calls raise BlockingIOError when the socket's time limit has passed.
@@ -43,10 +43,10 @@ class Security:
         auth: The provider that authenticates the client; None means no authentication.
     """
 
-    encrypt: Callable[[socket.socket, str], Link] | None = None
+    encrypt: Callable[[socket.socket, str], Transport] | None = None
     auth: ClientProvider | None = None
 
-    def secure(self, sock: socket.socket, host: str, address: str) -> Link:
+    def secure(self, sock: socket.socket, host: str, address: str) -> Transport:
         """Encrypt the connection if that is configured.
 
         Args:

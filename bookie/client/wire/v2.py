@@ -13,7 +13,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY
 from bookie.client.wire.messages import parsed
-from bookie.client.wire.request import Key, LaneNames, Request, Row, read_of
+from bookie.client.wire.request import Key, Request, Row, SenderNames, read_of
 from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
 from bookie.pb.wire_pb2 import AuthMessage
 
@@ -49,11 +49,11 @@ class WireV2:
         """Return the entry in the response to a READ."""
         return bytes(body)
 
-    def lane_frames(
-        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
+    def sender_frames(
+        self, sender: SenderNames, records: Buffer, offsets: NDArray[np.int64], _entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
         """Return the frames of ADDs of stored entries, and 0, since V2 has no transactions. Raises ValueError."""
-        return framing_v2.stored_adds(lane.master_key, records, offsets, self.frame_bytes_max, lane.flags), 0
+        return framing_v2.stored_adds(sender.master_key, records, offsets, self.frame_bytes_max, sender.flags), 0
 
     def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Request:
         """Return an ADD request."""

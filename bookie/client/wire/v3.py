@@ -13,7 +13,7 @@ from bookie.client.wire import answers_v3 as answers
 from bookie.client.wire import requests_v3 as requests
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.client.wire.messages import framed
-from bookie.client.wire.request import Key, LaneNames, Request, Row, read_of
+from bookie.client.wire.request import Key, Request, Row, SenderNames, read_of
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,
@@ -62,8 +62,8 @@ class WireV3:
         """Return the entry in the response to a READ_ENTRY. Raises ValueError if it has none."""
         return answers.entry(body)
 
-    def lane_frames(
-        self, lane: LaneNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
+    def sender_frames(
+        self, sender: SenderNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], int]:
         """Return the frames of ADD_ENTRYs of stored entries, and the first transaction id; the others count up from
         it.
@@ -72,16 +72,16 @@ class WireV3:
         """
         first = self.transactions(len(entries))
         frames = framing_v3.stored_adds(
-            lane.ledger,
-            lane.master_key,
+            sender.ledger,
+            sender.master_key,
             records,
             offsets,
             entries,
             first,
             self.frame_bytes_max,
-            priority=requests.HIGH_PRIORITY if lane.flags & Flags.HIGH_PRIORITY else 0,
-            write_flags=requests.DEFERRED_SYNC if lane.deferred_sync else 0,
-            recovery=bool(lane.flags & Flags.RECOVERY_ADD),
+            priority=requests.HIGH_PRIORITY if sender.flags & Flags.HIGH_PRIORITY else 0,
+            write_flags=requests.DEFERRED_SYNC if sender.deferred_sync else 0,
+            recovery=bool(sender.flags & Flags.RECOVERY_ADD),
         )
         return frames, first
 

@@ -34,9 +34,9 @@ class PolicyWorkers:
         self._answers = dict(answers)
         self._authentication = authentication
 
-    def run(self, lane: int) -> None:
+    def run(self, backlog: int) -> None:
         """Serve logins, or requests, until the queue is stopped and has none left."""
-        while (task := self.queue.take(lane)) is not None:
+        while (task := self.queue.take(backlog)) is not None:
             try:
                 self._serve(task)
             except Exception as error:  # noqa: BLE001 - its text may contain what a peer sent, so only the class is logged

@@ -19,9 +19,9 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.opening import digest_of
+from bookie.client.ledgers.throttle import RateLimit
 from bookie.client.replication.fragments import holds
 from bookie.client.replication.opening import OpenedLedgers
-from bookie.client.replication.throttle import Throttle
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
@@ -96,7 +96,7 @@ class Comparison:
         self._bookies = context.bookies
         self._sample = sample
         self._bytes_per_s = bytes_per_s
-        self._throttles: dict[str, Throttle] = {}
+        self._throttles: dict[str, RateLimit] = {}
         self._gone: dict[str, tuple[int, str]] = {}
 
     async def ledger(self, ledger: int) -> AsyncIterator[list[Found]]:
@@ -237,7 +237,7 @@ class Comparison:
         return len(asked)
 
     async def _pay(self, bookie: str, size: int) -> None:
-        await self._throttles.setdefault(bookie, Throttle(self._bytes_per_s)).take(size)
+        await self._throttles.setdefault(bookie, RateLimit(self._bytes_per_s)).take(size)
 
 
 def _wanted(metadata: LedgerMetadata, bookie: str, chunk: Ids, last: int) -> tuple[Ids, Ids]:

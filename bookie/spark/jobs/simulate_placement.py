@@ -50,7 +50,7 @@ def command(job: Job, runs: Runs, **given: Any) -> int:
       bkpipe simulate-placement --weights median:3 --weights min:3 --poll 1d --seeds 5
       bkpipe simulate-placement --bookies 5000 --ledgers 50000000 --master spark://host:7077
     """
-    from bookie.spark.simulation.world import simulate  # noqa: PLC0415
+    from bookie.spark.simulation.cluster import simulate  # noqa: PLC0415
 
     runs_asked = {one.name: one for one in scenarios(given)}
     asked = {name: one for name, one in given.items() if name != "target"}

@@ -2,5 +2,5 @@
 
 asked     the options of the job, and the scenarios that they describe
 scenario  the parameters of a run: cluster, load, policy and seed
-world     the run: the client's own policy places ledgers, bytes are counted, full bookies become read-only
+cluster   the run: the client's own policy places ledgers, bytes are counted, full bookies become read-only
 """

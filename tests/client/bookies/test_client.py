@@ -23,7 +23,7 @@ from bookie.errors import (
 )
 from bookie.metadata import open_driver
 from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
-from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
+from tests.client.bookies.senders import DIGEST, Owner, records, sealed
 from tests.fixtures.bookies import BookieProcess
 from tests.hostile.local import local_bookie
 
@@ -67,16 +67,16 @@ def with_client(config: ClientConfig, bookie: Here, work: Callable[[BookieClient
 
 
 def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
-    """Adds in bulk from two lanes at once, single adds, single reads and batch reads, a fence, and refusals all
+    """Adds in bulk from two senders at once, single adds, single reads and batch reads, a fence, and refusals all
     work.
     """
 
     async def work(client: BookieClient) -> None:
         one, two = Owner(), Owner()
-        lanes = [client.adds(bookie.id, 7, KEY, one), client.adds(bookie.id, 8, KEY, two)]
+        senders = [client.adds(bookie.id, 7, KEY, one), client.adds(bookie.id, 8, KEY, two)]
         for start in range(0, 3000, 100):
-            for lane, ledger in zip(lanes, (7, 8), strict=True):
-                lane.send(*records(ledger, range(start, start + 100)))
+            for sender, ledger in zip(senders, (7, 8), strict=True):
+                sender.send(*records(ledger, range(start, start + 100)))
         await asyncio.gather(one.until(3000), two.until(3000))
         for owner in (one, two):
             assert owner.codes == {entry: [0] for entry in range(3000)}
@@ -102,7 +102,7 @@ def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
         assert fenced.entry == 3000
         with pytest.raises(LedgerFenced, match="ledger 7, entry 3001"):
             await client.add(bookie.id, 7, 3001, sealed(7, 3001, b""), KEY)
-        lanes[0].send(*records(7, [3001, 3002]))
+        senders[0].send(*records(7, [3001, 3002]))
         await one.until(3002)
         assert one.codes[3001] == one.codes[3002] == [LedgerFenced.code]
         await client.add(bookie.id, 7, 3001, sealed(7, 3001, b""), KEY, flags=Flags.RECOVERY_ADD)
@@ -144,19 +144,19 @@ def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
 
 def test_nobody_there(config: ClientConfig) -> None:
     """An address without a listener, an invalid id and a request that is too large each raise an error and end the
-    lane.
+    sender.
     """
 
     async def main() -> None:
         async with BookieClient(config) as client:
             owner = Owner()
-            lane = client.adds("127.0.0.1:1", 7, KEY, owner)
-            lane.send(*records(7, range(5)))
+            sender = client.adds("127.0.0.1:1", 7, KEY, owner)
+            sender.send(*records(7, range(5)))
             with pytest.raises(BookieUnavailable, match=r"127\.0\.0\.1:1: read of ledger 7, entry 0: .*cannot connect"):
                 await client.read("127.0.0.1:1", 7, 0)
             await owner.until(1)
             assert [type(error) for error in owner.errors] == [BookieUnavailable]
-            lane.send(*records(7, range(5)))
+            sender.send(*records(7, range(5)))
             with pytest.raises(BookieUnavailable, match="registered"):
                 await client.read("some-bookie", 7, 0)
             with pytest.raises(IncorrectParameter, match="ledger 7, entry 0: its frame has"):
@@ -197,12 +197,12 @@ def test_a_bookie_that_goes_and_comes_back(bookies: Bookies) -> None:
 
     async def work(client: BookieClient) -> None:
         owner = Owner()
-        lane = client.adds(bookie.id, 7, KEY, owner)
-        lane.send(*records(7, range(100)))
+        sender = client.adds(bookie.id, 7, KEY, owner)
+        sender.send(*records(7, range(100)))
         await owner.until(100)
         assert len(await client.batch_read(bookie.id, 7, 0, 100, 1 << 20)) == 100
         await asyncio.to_thread(bookie.stop)  # after a kill its registration would last as long as its session
-        lane.send(*records(7, range(100, 1000)))
+        sender.send(*records(7, range(100, 1000)))
         with pytest.raises(BookieUnavailable, match="ledger 7"):
             await client.read(bookie.id, 7, 0)
         await owner.until(1000)

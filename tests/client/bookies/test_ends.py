@@ -1,4 +1,4 @@
-"""When a connection ends, each request and each lane on it ends exactly once, whatever the cause."""
+"""When a connection ends, each request and each sender on it ends exactly once, whatever the cause."""
 
 import asyncio
 from dataclasses import replace
@@ -11,7 +11,7 @@ from bookie.client.bookies import BookieClient
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.link import Link
 from bookie.errors import BookieUnavailable, BookKeeperError, ProtocolVersionMismatch, RequestTimeout
-from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
+from tests.client.bookies.senders import DIGEST, Owner, records, sealed
 from tests.client.bookies.test_link import play, started, there
 from tests.client.wire_peer import WirePeer
 from tests.reference import wire_v2 as v2
@@ -80,8 +80,8 @@ def test_reads_that_fail_to_time_out(peer: WirePeer) -> None:
     play(peer, work, read_timeout_s=3, add_timeout_s=120)
 
 
-def test_a_lane_whose_owner_fails(peer: WirePeer) -> None:
-    """An owner that raises does not keep the other lanes from being told of the end."""
+def test_a_sender_whose_owner_fails(peer: WirePeer) -> None:
+    """An owner that raises does not keep the other senders from being told of the end."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owners = [BadOwner(), Owner(), BadOwner(), Owner()]
@@ -96,8 +96,8 @@ def test_a_lane_whose_owner_fails(peer: WirePeer) -> None:
     play(peer, work, add_timeout_s=60)
 
 
-def test_a_lane_whose_owner_fails_when_its_time_is_up(peer: WirePeer) -> None:
-    """An owner that raises at a timeout does not stop the other lanes or later timeouts."""
+def test_a_sender_whose_owner_fails_when_its_time_is_up(peer: WirePeer) -> None:
+    """An owner that raises at a timeout does not stop the other senders or later timeouts."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owners = [BadOwner(), Owner()]

@@ -24,7 +24,7 @@ from bookie.errors import (
     ReadError,
     RequestTimeout,
 )
-from tests.client.bookies.lanes import DIGEST
+from tests.client.bookies.senders import DIGEST
 from tests.hostile.local import local_bookie
 
 ON: dict[str, Any] = {

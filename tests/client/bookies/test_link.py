@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from bookie.client.bookies import BookieClient
-from bookie.client.bookies.lane import Lane
 from bookie.client.bookies.link import Link
 from bookie.client.bookies.peer import BATCHES_REFUSED_S
+from bookie.client.bookies.sender import Sender
 from bookie.client.config import ClientConfig
 from bookie.errors import (
     BookieUnavailable,
@@ -27,7 +27,7 @@ from bookie.errors import (
 from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 from bookie.pb import wire_pb2 as pb
 from tests.client import v3_peer as v3
-from tests.client.bookies.lanes import DIGEST, Owner, records, sealed
+from tests.client.bookies.senders import DIGEST, Owner, records, sealed
 from tests.client.v3_peer import V3Peer
 from tests.client.wire_peer import WirePeer, batch_answer
 from tests.golden.wire_v2 import E0
@@ -136,19 +136,19 @@ def test_a_late_answer_keeps_its_name(peer: WirePeer) -> None:
 
 
 def test_a_name_that_is_never_answered(peer: WirePeer) -> None:
-    """A second request with the same key times out without being sent, and so does a lane that would need the key."""
+    """A second request with the same key times out without being sent, and so does a sender that would need the key."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         adds = [started(client.add(bookie, 7, 5, sealed(7, 5, b"x"), KEY)) for _ in range(2)]
         await there(peer.request)
         owner = Owner()
-        lane = client.adds(bookie, 7, KEY, owner)
-        lane.send(*records(7, [4, 5]))
+        sender = client.adds(bookie, 7, KEY, owner)
+        sender.send(*records(7, [4, 5]))
         results = await asyncio.gather(*adds, return_exceptions=True)
         assert [type(result) for result in results] == [RequestTimeout, RequestTimeout]
         await owner.until(1)
         assert [type(error) for error in owner.errors] == [RequestTimeout]
-        lane.send(*records(7, [6]))
+        sender.send(*records(7, [6]))
         await there(peer.answer, v2.Response(v2.ADD, 0, 7, 5))
         await client.close()
         assert len(owner.errors) == 1
@@ -156,14 +156,14 @@ def test_a_name_that_is_never_answered(peer: WirePeer) -> None:
     play(peer, work, add_timeout_s=0.5)
 
 
-def test_lanes_one_after_the_other(peer: WirePeer) -> None:
-    """A second lane's add waits for the response to the same entry of the first lane, which was closed meanwhile."""
+def test_senders_one_after_the_other(peer: WirePeer) -> None:
+    """A second sender's add waits for the response to the same entry of the first sender, which was closed."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         first, second = Owner(), Owner()
-        lane = client.adds(bookie, 7, KEY, first)
-        lane.send(*records(7, [5]))
-        lane.close()
+        sender = client.adds(bookie, 7, KEY, first)
+        sender.send(*records(7, [5]))
+        sender.close()
         again = client.adds(bookie, 7, KEY, second)
         again.send(*records(7, [5, 6]))
         again.send(*records(7, [7]))
@@ -410,30 +410,30 @@ def test_malformed_batches(peer: WirePeer) -> None:
     play(peer, work)
 
 
-async def until_full(lane: Lane) -> int:
-    """Send entries of ledger 7 until the lane is full, and return how many it accepted."""
+async def until_full(sender: Sender) -> int:
+    """Send entries of ledger 7 until the sender is full, and return how many it accepted."""
     sent = 0
-    while not lane.full:
-        lane.send(*records(7, range(sent, sent + 10), size=50_000))
+    while not sender.full:
+        sender.send(*records(7, range(sent, sent + 10), size=50_000))
         sent += 10
         await asyncio.sleep(0)
     return sent
 
 
-def test_a_lane_that_is_full(peer: WirePeer) -> None:
-    """If a bookie reads nothing, its lane becomes full, and tells when it no longer is."""
+def test_a_sender_that_is_full(peer: WirePeer) -> None:
+    """If a bookie reads nothing, its sender becomes full, and tells when it no longer is."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
-        lane = client.adds(bookie, 7, KEY, owner)
-        sent = await until_full(lane)
+        sender = client.adds(bookie, 7, KEY, owner)
+        sent = await until_full(sender)
         assert owner.rooms == 0
         for _ in range(sent):
             await there(peer.request)
         while not owner.rooms:
             owner.changed.clear()
             await asyncio.wait_for(owner.changed.wait(), 60)
-        assert (owner.rooms, lane.full) == (1, False)
+        assert (owner.rooms, sender.full) == (1, False)
         await there(peer.answer, *(v2.Response(v2.ADD, 0, 7, entry) for entry in range(sent)))
         await owner.until(sent)
         assert not owner.errors
@@ -446,8 +446,8 @@ def test_a_batch_read_that_would_rather_fail_than_wait(v3_peer: V3Peer) -> None:
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
-        lane = client.adds(bookie, 7, KEY, owner)
-        sent = await until_full(lane)
+        sender = client.adds(bookie, 7, KEY, owner)
+        sent = await until_full(sender)
         with pytest.raises(TooManyRequests, match=f"{bookie}: batch read of ledger 7: .* try again later"):
             await client.batch_read_entries(bookie, 7, 0, 10, 1000, allow_fast_fail=True)
         waits = started(client.batch_read_entries(bookie, 7, 1, 10, 1000))

@@ -19,7 +19,7 @@ from bookie.client.bookies.connect import Connector
 from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable, BookKeeperError, ConfigurationError, SecurityError, UnauthorizedAccess
 from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceInfo, bookie_endpoint
-from tests.client.bookies.lanes import DIGEST, Owner, sealed
+from tests.client.bookies.senders import DIGEST, Owner, sealed
 from tests.fixtures.certificates import Authority
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.tls_peer import settings_of
@@ -108,9 +108,9 @@ def test_large_batches(tmp_path: Path, ca: Authority, *, v2: bool) -> None:
 
     async def work(client: BookieClient) -> None:
         owner = Owner()
-        lane = client.adds("one", 7, KEY, owner)
+        sender = client.adds("one", 7, KEY, owner)
         for start in range(0, 2000, 50):
-            lane.send(run, offsets[start : start + 51], np.arange(start, start + 50, dtype=np.int64))
+            sender.send(run, offsets[start : start + 51], np.arange(start, start + 50, dtype=np.int64))
             await owner.until(start - 500)
         await owner.until(2000)
         assert set(map(tuple, owner.codes.values())) == {(0,)}
@@ -126,7 +126,7 @@ def test_large_batches(tmp_path: Path, ca: Authority, *, v2: bool) -> None:
 
 
 def refused(bookie: LocalBookie, connector: Connector, *, host: str = "localhost", v2: bool = True) -> BookKeeperError:
-    """Return the error of a read and of a lane, which must have the same class."""
+    """Return the error of a read and of a sender, which must have the same class."""
     found: list[BookKeeperError] = []
 
     async def work(client: BookieClient) -> None:

@@ -18,7 +18,7 @@ from bookie.client import Digest, DigestType, Flags
 from bookie.client.bookies.client import BookieClient
 from bookie.client.bookies.stores import MetadataStore
 from bookie.client.config import ClientConfig
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.service import connected
 from bookie.client.replication.settings import RecoverySettings
 from bookie.metadata import open_driver
@@ -137,7 +137,7 @@ class Cluster:
         asyncio.run(look())
 
     @asynccontextmanager
-    async def world(self, name: str = "worker", **keys: Any) -> AsyncIterator[World]:
+    async def environment(self, name: str = "worker", **keys: Any) -> AsyncIterator[Environment]:
         """Return what auto-recovery shares, under a session of its own, with settings of either kind."""
         given = {**SOON, **keys}
         own = {one.metadata["key"] for one in RecoverySettings.__dataclass_fields__.values()}
@@ -145,8 +145,8 @@ class Cluster:
         config = ClientConfig.of({key: value for key, value in given.items() if key not in own})
         store = await MetadataStore.open(open_driver(self.uri, session_timeout_ms=SESSION_TIMEOUT_MS))
         try:
-            async with connected(name, store, config, settings) as world:
-                yield world
+            async with connected(name, store, config, settings) as environment:
+                yield environment
         finally:
             await store.close()
 

@@ -26,9 +26,9 @@ def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
     marked = cluster.driver.replication.marked
 
     async def check() -> None:
-        async with cluster.world() as world:
-            await Audits(world).check_all_ledgers()
-            assert (world.counters.ledgers_checked, world.counters.fragments_lacking) == (4, 2)
+        async with cluster.environment() as environment:
+            await Audits(environment).check_all_ledgers()
+            assert (environment.counters.ledgers_checked, environment.counters.fragments_lacking) == (4, 2)
 
     asyncio.run(check())
     found = marked(lacking)
@@ -48,9 +48,9 @@ def test_a_hole_in_the_middle(cluster: Cluster, percentage: int, finds: int) -> 
     asyncio.run(cluster.write([(0, (one, two))], 10, holes=[5]))
 
     async def check() -> None:
-        async with cluster.world(auditorLedgerVerificationPercentage=percentage) as world:
-            await Audits(world).check_all_ledgers()
-            assert world.counters.fragments_lacking == 2 * finds
+        async with cluster.environment(auditorLedgerVerificationPercentage=percentage) as environment:
+            await Audits(environment).check_all_ledgers()
+            assert environment.counters.fragments_lacking == 2 * finds
 
     asyncio.run(check())
 
@@ -64,9 +64,9 @@ def test_the_count_of_replicas(cluster: Cluster) -> None:
     asyncio.run(cluster.write([(0, (one, GHOST, two))], 10, write_quorum=2, ack_quorum=2, holes=[7]))
 
     async def count() -> None:
-        async with cluster.world() as world:
-            await Audits(world).check_replicas()
-            counters = world.counters
+        async with cluster.environment() as environment:
+            await Audits(environment).check_replicas()
+            counters = environment.counters
             assert counters.ledgers_without_replica == 1
             assert counters.ledgers_below_ack_quorum == 2
             assert counters.ledgers_below_write_quorum == 3
@@ -82,16 +82,16 @@ def test_op2_a_lost_bookie_has_its_delay(cluster: Cluster) -> None:
     replication.set_lost_bookie_delay_s(3600)
 
     async def audit() -> None:
-        async with cluster.world() as world:
+        async with cluster.environment() as environment:
 
             async def asked() -> None:
-                await comes_true(lambda: world.counters.audits_delayed > 0)
-                assert world.counters.bookies_lost_now == 1
+                await comes_true(lambda: environment.counters.audits_delayed > 0)
+                assert environment.counters.bookies_lost_now == 1
                 assert await asyncio.to_thread(replication.marked, ledger) is None
                 await asyncio.to_thread(replication.set_lost_bookie_delay_s, 0)
-                await comes_true(lambda: world.counters.bookie_audits == 1)
+                await comes_true(lambda: environment.counters.bookie_audits == 1)
 
-            await until(Auditor(world).run(), asked())
+            await until(Auditor(environment).run(), asked())
 
     asyncio.run(audit())
     found = replication.marked(ledger)
@@ -108,15 +108,15 @@ def test_checks_go_on_where_the_last_auditor_was(cluster: Cluster) -> None:
 
     async def audit() -> None:
         keys: dict[str, Any] = {"auditorPeriodicCheckInterval": 3600, "auditorReplicasCheckInterval": 3600}
-        async with cluster.world(**keys) as world:
-            replication.set_last_check_ms(Check.REPLICAS, world.epoch_ms())
+        async with cluster.environment(**keys) as environment:
+            replication.set_last_check_ms(Check.REPLICAS, environment.epoch_ms())
 
             async def checked() -> None:
                 await comes_true(lambda: (replication.last_check_ms(Check.ALL_LEDGERS) or 0) > 1)
 
             before = replication.last_check_ms(Check.REPLICAS)
-            await until(Auditor(world).run(), checked())
-            assert world.counters.ledgers_checked == 1
+            await until(Auditor(environment).run(), checked())
+            assert environment.counters.ledgers_checked == 1
             assert replication.last_check_ms(Check.REPLICAS) == before
 
     asyncio.run(audit())

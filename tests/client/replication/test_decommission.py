@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from bookie.client.config import ClientConfig
-from bookie.client.replication.contracts import Cluster, World
+from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.decommission import Progress, decommission
 from bookie.client.replication.settings import RecoverySettings
 from bookie.metadata.driver import Versioned
@@ -49,7 +49,7 @@ def test_op1_rate_and_time_left() -> None:
     """OP1: the remaining ids, ledgers per second and seconds left are reported; no time while nothing moves."""
     model: Any = Shrinking()
     nothing: Any = None
-    world = World(
+    environment = Environment(
         name="tool",
         queue=model,
         metadata=model,
@@ -64,7 +64,7 @@ def test_op1_rate_and_time_left() -> None:
     )
 
     async def main() -> list[Progress]:
-        return [look async for look in decommission(world, "old", poll_s=1)]
+        return [look async for look in decommission(environment, "old", poll_s=1)]
 
     looks = VirtualLoop().run(main())
     assert [len(look.remaining) for look in looks] == [10] * 5 + list(range(9, -1, -1))

@@ -33,21 +33,21 @@ def test_java_and_ours_share_queue_and_election(cluster: Cluster, java_peer: Jav
     process = JavaProcess(java_peer.command(main, "--conf", str(java.write_conf())), tmp_path / "autorecovery.log")
 
     async def ours_audits() -> None:
-        async with cluster.world("10.0.0.1:3181") as world:
+        async with cluster.environment("10.0.0.1:3181") as environment:
 
             async def java_copies() -> None:
-                await comes_true(lambda: world.counters.elected_now == 1)
+                await comes_true(lambda: environment.counters.elected_now == 1)
                 await asyncio.to_thread(process.start)
                 await asyncio.to_thread(cluster.wait_without, by_java, GHOST)
                 assert await asyncio.to_thread(driver.election.auditor) == "10.0.0.1:3181"
                 await cluster.write([(0, (GHOST, one, two))], LAST, ledger=by_ours)
                 assert await asyncio.to_thread(driver.replication.marked, by_ours) is None
 
-            await until(Auditor(world).run(), java_copies())
+            await until(Auditor(environment).run(), java_copies())
 
     async def ours_copies() -> None:
-        async with cluster.world() as world:
-            await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers == 1))
+        async with cluster.environment() as environment:
+            await until(ReplicationWorker(environment).run(), comes_true(lambda: environment.counters.ledgers == 1))
 
     try:
         with driver.replication.lock(by_ours) as held:

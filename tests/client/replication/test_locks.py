@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.metadata.records.replication import Claim
 from tests.client.replication.conftest import GHOST, Cluster, comes_true
@@ -53,30 +53,30 @@ class Slow:
             yield ours
 
 
-async def hold(world: World, _: Cluster) -> None:
+async def hold(environment: Environment, _: Cluster) -> None:
     """Hold the lock of a ledger, marked or not."""
-    async with world.queue.lock(LEDGER):
+    async with environment.queue.lock(LEDGER):
         pytest.fail("it was cancelled before")
 
 
-async def work(world: World, cluster: Cluster) -> None:
+async def work(environment: Environment, cluster: Cluster) -> None:
     """Work on a marked ledger until cancelled."""
     cluster.driver.replication.mark(LEDGER, [GHOST], 1)
-    await ReplicationWorker(world).run()
+    await ReplicationWorker(environment).run()
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("take", [hold, work])
 def test_cancelled_while_it_is_taken(
-    cluster: Cluster, take: Callable[[World, Cluster], Coroutine[Any, Any, None]], times: int
+    cluster: Cluster, take: Callable[[Environment, Cluster], Coroutine[Any, Any, None]], times: int
 ) -> None:
     """The lock is released, not kept until the session ends, however often its caller is cancelled meanwhile."""
 
     async def story() -> None:
-        async with cluster.world() as world:
-            queue: Any = world.queue
+        async with cluster.environment() as environment:
+            queue: Any = environment.queue
             slow = queue._replication = Slow(queue._replication)
-            taking = asyncio.ensure_future(take(world, cluster))
+            taking = asyncio.ensure_future(take(environment, cluster))
             await asyncio.to_thread(slow.taken.wait)
             assert cluster.driver.replication.holders().keys() == {LEDGER}
             for _ in range(times):
@@ -95,7 +95,7 @@ def test_held_and_let_go(cluster: Cluster) -> None:
     """Others see that the lock is held; an error inside its block releases it, too."""
 
     async def story() -> None:
-        async with cluster.world() as one, cluster.world() as other:
+        async with cluster.environment() as one, cluster.environment() as other:
 
             async def fail() -> None:
                 async with one.queue.lock(LEDGER) as ours, other.queue.lock(LEDGER) as theirs:

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.client.config import ClientConfig
 from bookie.client.replication.auditor import Auditor
-from bookie.client.replication.contracts import Cluster, World
+from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.settings import RecoverySettings
 from bookie.errors import ClientClosed
 from bookie.metadata.driver import Versioned
@@ -101,10 +101,10 @@ class Ledgers:
         return Versioned(LedgerMetadata(ensemble_size=1, write_quorum=1, ack_quorum=1, segments=segments), 0, 0)
 
 
-def world(name: str, office: Office, error: Exception | None = None) -> World:
+def environment(name: str, office: Office, error: Exception | None = None) -> Environment:
     """Return what an auditor needs that fails with `error` whenever it is elected."""
     nothing: Any = None
-    return World(
+    return Environment(
         name=name,
         queue=cast("Any", Queue(office, error)),
         metadata=cast("Any", Ledgers()),
@@ -121,7 +121,7 @@ def world(name: str, office: Office, error: Exception | None = None) -> World:
 
 def auditor(name: str, office: Office, error: Exception | None = None) -> Auditor:
     """Return such an auditor."""
-    return Auditor(world(name, office, error))
+    return Auditor(environment(name, office, error))
 
 
 def test_an_auditor_that_fails_gives_up_its_office() -> None:
@@ -163,7 +163,7 @@ def test_a_second_term_waits_for_lost_bookies_as_the_first_did() -> None:
 
     async def main() -> None:
         office = Office()
-        given = world("one", office)
+        given = environment("one", office)
         queue = cast("Queue", given.queue)
         work = asyncio.ensure_future(Auditor(given).run())
         await asyncio.sleep(DELAY_S / 2)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.client.config import ClientConfig
-from bookie.client.replication.contracts import Cluster, World
+from bookie.client.ledgers.throttle import RateLimit
+from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.counters import Counters
 from bookie.client.replication.settings import RecoverySettings
-from bookie.client.replication.throttle import Throttle
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.metadata.records.replication import Claim
 from tests.sim.loop import VirtualLoop
@@ -38,7 +38,7 @@ def test_bytes_a_second(sizes: list[int], rate: int) -> None:
     """When the last bytes are taken, the time of all but these has passed, and not more."""
 
     async def take() -> None:
-        throttle = Throttle(rate)
+        throttle = RateLimit(rate)
         for size in sizes:
             await throttle.take(size)
 
@@ -49,18 +49,18 @@ def test_no_limit() -> None:
     """With -1 and 0 there is no wait."""
 
     async def take() -> None:
-        await Throttle(-1).take(1 << 40)
-        await Throttle(0).take(1 << 40)
+        await RateLimit(-1).take(1 << 40)
+        await RateLimit(0).take(1 << 40)
 
     assert timed(take) == 0
 
 
-def world(free: dict[str, int], **keys: Any) -> World:
+def environment(free: dict[str, int], **keys: Any) -> Environment:
     """Return only what a worker needs for its pauses."""
     cluster = Cluster(writable=frozenset(free), free_bytes=free)
     settings = RecoverySettings(failed_ledger_hold_s=HOLD_S)
     nothing = cast("Any", None)
-    return World(
+    return Environment(
         name="me",
         queue=cast("Any", Released()),
         metadata=nothing,
@@ -92,7 +92,7 @@ class Released:
 )
 def test_bookies_with_little_room_pause_longer(mine: int, seconds: float) -> None:
     """The pause is a share of the longest one: how far the bookie's free space is below the median."""
-    there = world(
+    there = environment(
         {"me": mine, "a": 200, "b": 200, "c": 400},
         diskWeightBasedPlacementEnabled=True,
         weightPacedReplicationEnabled=True,
@@ -104,12 +104,12 @@ def test_bookies_with_little_room_pause_longer(mine: int, seconds: float) -> Non
 @pytest.mark.parametrize("keys", [{}, {"weightPacedReplicationEnabled": True}])
 def test_no_pause_unless_both_are_asked_for(keys: dict[str, Any]) -> None:
     """There is a pause only if weights and pauses are both enabled."""
-    assert timed(ReplicationWorker(world({"me": 0, "a": 9}, **keys))._pause) == 0
+    assert timed(ReplicationWorker(environment({"me": 0, "a": 9}, **keys))._pause) == 0
 
 
 def test_a_ledger_that_fails_rests_longer_each_time() -> None:
     """It is held for a 32nd of the longest time first, doubled each time; OP1: for all of it if no replica is left."""
-    there = world({})
+    there = environment({})
     worker, claim = ReplicationWorker(there), Claim(7, 0)
 
     async def fail(*, hopeless: bool = False) -> None:
@@ -118,7 +118,7 @@ def test_a_ledger_that_fails_rests_longer_each_time() -> None:
 
     rests = [timed(fail) for _ in range(8)]
     assert rests == [pytest.approx(HOLD_S / 32 * 2**k) for k in (0, 1, 2, 3, 4, 5, 5, 5)]
-    fresh = ReplicationWorker(world({}))
+    fresh = ReplicationWorker(environment({}))
 
     async def give_up() -> None:
         fresh._failed(claim, hopeless=True)

@@ -9,7 +9,7 @@ import pytest
 from bookie._fast.entrylog.map import read_map
 from bookie.client import Digest, DigestType
 from bookie.client.bookies.client import BookieClient
-from bookie.client.replication.contracts import World
+from bookie.client.replication.contracts import Environment
 from bookie.client.replication.decommission import decommission
 from bookie.client.replication.service import serve
 from bookie.client.replication.worker import ReplicationWorker
@@ -21,19 +21,19 @@ from tests.fixtures.bookies import BookieProcess
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 
 
-async def replicate(world: World, count: int) -> None:
+async def replicate(environment: Environment, count: int) -> None:
     """Run a worker until it has finished this many ledgers."""
-    await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers >= count))
+    await until(ReplicationWorker(environment).run(), comes_true(lambda: environment.counters.ledgers >= count))
 
 
 async def work(cluster: Cluster, *ledgers: int, **keys: Any) -> dict[str, int]:
     """Mark `ledgers`, run a worker until none is left, and return its counters."""
     for ledger in ledgers:
         cluster.driver.replication.mark(ledger, [GHOST], 1)
-    async with cluster.world(**keys) as world:
-        await replicate(world, len(ledgers))
+    async with cluster.environment(**keys) as environment:
+        await replicate(environment, len(ledgers))
         assert cluster.driver.replication.holders() == {}
-        return world.counters.as_stats()
+        return environment.counters.as_stats()
 
 
 @pytest.mark.parametrize("digest_type", DigestType)
@@ -120,9 +120,11 @@ def test_a_wrong_digest_is_never_copied(cluster: Cluster) -> None:
     cluster.driver.replication.mark(bad, [GHOST], 1)
 
     async def fail_twice() -> None:
-        async with cluster.world() as world:
-            await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers_failed >= 2))
-            assert world.counters.entries == 0
+        async with cluster.environment() as environment:
+            await until(
+                ReplicationWorker(environment).run(), comes_true(lambda: environment.counters.ledgers_failed >= 2)
+            )
+            assert environment.counters.entries == 0
 
     asyncio.run(fail_twice())
     assert cluster.bookies_of(bad) == [(one, two, GHOST)]
@@ -137,7 +139,7 @@ def test_two_workers_share_the_queue(cluster: Cluster) -> None:
         cluster.driver.replication.mark(ledger, [GHOST], 1)
 
     async def share() -> None:
-        async with cluster.world("w1") as first, cluster.world("w2") as second:
+        async with cluster.environment("w1") as first, cluster.environment("w2") as second:
             await replicate(first, 1)
             await replicate(second, 1)
             both = asyncio.gather(ReplicationWorker(first).run(), ReplicationWorker(second).run())
@@ -158,8 +160,8 @@ def test_a_worker_that_dies_leaves_its_ledger(cluster: Cluster) -> None:
     cluster.driver.replication.mark(ledger, [GHOST], 1)
 
     async def take_over() -> None:
-        async with cluster.world("alive") as alive:
-            async with cluster.world("dead") as dead:
+        async with cluster.environment("alive") as alive:
+            async with cluster.environment("dead") as dead:
                 assert await dead.queue.claim("dead", dead.random, lambda: None) is not None
                 assert await alive.queue.claim("looks", alive.random, lambda: None) is None
             await replicate(alive, 1)
@@ -182,8 +184,10 @@ def test_an_open_ledger_is_closed_after_its_grace(cluster: Cluster) -> None:
     cluster.driver.replication.mark(replaced, [GHOST], 1)
 
     async def wait_and_see() -> None:
-        async with cluster.world(openLedgerRereplicationGracePeriod=60_000) as world:
-            await until(ReplicationWorker(world).run(), comes_true(lambda: world.counters.ledgers_deferred == 1))
+        async with cluster.environment(openLedgerRereplicationGracePeriod=60_000) as environment:
+            await until(
+                ReplicationWorker(environment).run(), comes_true(lambda: environment.counters.ledgers_deferred == 1)
+            )
 
     asyncio.run(wait_and_see())
     assert cluster.driver.ledgers.read(replaced).value.state is LedgerState.OPEN
@@ -196,9 +200,9 @@ def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
     cluster.driver.replication.mark(999_999, [GHOST], 1)
 
     async def forget() -> None:
-        async with cluster.world() as world:
-            await until(ReplicationWorker(world).run(), comes_true(lambda: marked(999_999) is None))
-            assert world.counters.ledgers_failed == 0
+        async with cluster.environment() as environment:
+            await until(ReplicationWorker(environment).run(), comes_true(lambda: marked(999_999) is None))
+            assert environment.counters.ledgers_failed == 0
 
     asyncio.run(forget())
 
@@ -213,20 +217,20 @@ def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
     elsewhere = asyncio.run(cluster.write([(0, (one, two))], 5))
 
     async def retire() -> None:
-        async with cluster.world("auto") as world:
+        async with cluster.environment("auto") as environment:
 
             async def follow() -> None:
                 with pytest.raises(IllegalOperation, match="stop it first"):
-                    await anext(decommission(world, dying))
+                    await anext(decommission(environment, dying))
                 await asyncio.to_thread(process.kill)
-                await comes_true(lambda: dying not in world.cluster.alive)
-                looks = [look async for look in decommission(world, dying, poll_s=0.05)]
+                await comes_true(lambda: dying not in environment.cluster.alive)
+                looks = [look async for look in decommission(environment, dying, poll_s=0.05)]
                 assert (looks[0].total - len(looks[0].blocked), looks[-1].remaining) == (len(looks[0].remaining), ())
                 assert set(looks[0].remaining) <= set(ledgers)
                 assert set(looks[-1].blocked) == {single}
                 assert "writeQuorum=1" in looks[-1].blocked[single]
 
-            await until(serve(world), follow())
+            await until(serve(environment), follow())
 
     asyncio.run(retire())
     for ledger in ledgers:
@@ -244,17 +248,17 @@ def test_bug_38_an_auditor_finds_who_died_before(cluster: Cluster) -> None:
     driver.replication.enable(enabled=False)
 
     async def audit() -> None:
-        async with cluster.world("auditor") as world:
+        async with cluster.environment("auditor") as environment:
 
             async def copied() -> None:
-                await comes_true(lambda: world.counters.elected_now == 1)
+                await comes_true(lambda: environment.counters.elected_now == 1)
                 assert await asyncio.to_thread(driver.election.auditor) == "auditor"
                 assert await asyncio.to_thread(driver.replication.marked, ledger) is None
                 await asyncio.to_thread(driver.replication.enable, enabled=True)
                 await asyncio.to_thread(cluster.wait_without, ledger, GHOST)
 
-            await until(serve(world), copied())
-            assert world.counters.bookie_audits == 1
+            await until(serve(environment), copied())
+            assert environment.counters.bookie_audits == 1
 
     asyncio.run(audit())
     cluster.holds(ledger, cluster.wait_without(ledger, GHOST))

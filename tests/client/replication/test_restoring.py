@@ -15,8 +15,8 @@ def restored(cluster: Cluster, *ledgers: int, lost: str = GHOST, fence: bool = F
     """Return the result for each ledger."""
 
     async def run() -> list[Restored]:
-        async with cluster.world("bkpipe") as world:
-            return [row async for row in restore(world, ledgers, frozenset({lost}), fence=fence)]
+        async with cluster.environment("bkpipe") as environment:
+            return [row async for row in restore(environment, ledgers, frozenset({lost}), fence=fence)]
 
     return asyncio.run(run())
 

@@ -16,8 +16,8 @@ def rewritten(cluster: Cluster, found: Mapping[int, Runs], *, replace: bool = Fa
     """Return the result for each ledger."""
 
     async def run() -> list[Restored]:
-        async with cluster.world("bkpipe") as world:
-            return [row async for row in rewrite(world, found, replace=replace)]
+        async with cluster.environment("bkpipe") as environment:
+            return [row async for row in rewrite(environment, found, replace=replace)]
 
     return asyncio.run(run())
 

@@ -41,12 +41,14 @@ def paused_ms(cluster: Cluster, name: str) -> int:
     cluster.driver.replication.mark(ledger, [GHOST], 1)
 
     async def work() -> int:
-        async with cluster.world(name, **PACED) as world:
-            await comes_true(lambda: len(world.cluster.free_bytes) == len(cluster.ids) + 1)
-            assert world.cluster.free_bytes.keys() == world.cluster.writable
-            copied = comes_true(lambda: world.counters.ledgers == 1 and cluster.driver.replication.holders() == {})
-            await until(ReplicationWorker(world).run(), copied)
-            return world.counters.paused_ms
+        async with cluster.environment(name, **PACED) as environment:
+            await comes_true(lambda: len(environment.cluster.free_bytes) == len(cluster.ids) + 1)
+            assert environment.cluster.free_bytes.keys() == environment.cluster.writable
+            copied = comes_true(
+                lambda: environment.counters.ledgers == 1 and cluster.driver.replication.holders() == {}
+            )
+            await until(ReplicationWorker(environment).run(), copied)
+            return environment.counters.paused_ms
 
     return asyncio.run(work())
 

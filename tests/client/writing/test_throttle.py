@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bookie.client.ledgers.throttle import Backpressure, Rate
+from bookie.client.ledgers.throttle import Backpressure, RateLimit
 from bookie.errors import TooManyRequests
 from tests.sim.loop import VirtualLoop
 
@@ -14,17 +14,17 @@ def test_rate() -> None:
     loop = VirtualLoop()
 
     async def turns() -> list[float]:
-        rate = Rate(10)
+        rate = RateLimit(10, burst=10)
         assert rate.limited
         start, times = loop.time(), []
         for _ in range(25):
-            await rate.turn()
+            await rate.take()
             times.append(round(loop.time() - start, 6))
         return times
 
     assert loop.run(turns()) == [0.0] * 10 + [round(k / 10, 6) for k in range(1, 16)]
-    assert not Rate(0).limited
-    assert not Rate(-1).limited
+    assert not RateLimit(0).limited
+    assert not RateLimit(-1).limited
 
 
 def test_room() -> None:

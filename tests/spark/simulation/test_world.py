@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bookie.errors import IncorrectParameter
+from bookie.spark.simulation.cluster import simulate
 from bookie.spark.simulation.scenario import Growth, Load, Scenario, Topology, Weights
-from bookie.spark.simulation.world import simulate
 
 DISK = 10**12
 TOPOLOGY = Topology(60, 6, (DISK,), 0.2, 0.6, 0.9, (Growth(6, 0.5),))

@@ -1,6 +1,6 @@
 """The reads of one connection that wait for a thread of the read pool. State only; `read_pool` has the lock."""
 
-cdef struct Lane:
+cdef struct ReadQueue:
     void* first              # the oldest PoolJob
     void* last
-    Lane* next               # the lane whose turn comes after this one's
+    ReadQueue* next          # the queue whose turn comes after this one's

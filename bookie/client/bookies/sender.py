@@ -1,6 +1,6 @@
 """The adds of one ledger on one connection: it sends what its owner passes, and reports the responses to the owner.
 
-It runs on the event loop. A lane keeps bytes only where V2 cannot send them yet, because an earlier add of the same
+It runs on the event loop. A sender keeps bytes only where V2 cannot send them yet, because an earlier add of the same
 entry is unanswered.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie.client.contracts import LaneOwner
+from bookie.client.contracts import SenderOwner
 from bookie.errors import BookKeeperError, IncorrectParameter
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ Chunk = tuple[bytes, NDArray[np.int64], NDArray[np.int64], float]
 """Records, offsets, entry ids, and the time of the timeout."""
 
 
-class Lane:
-    """The implementation of `contracts.AddLane`. `Link.lane` makes it; `number` counts from 1 on its connection."""
+class Sender:
+    """The implementation of `contracts.AddSender`. `Link.sender` makes it; `number` counts from 1 on its connection."""
 
     __slots__ = ("_link", "deferred_sync", "flags", "held", "ledger", "master_key", "number", "owner", "wants_room")
 
@@ -32,7 +32,7 @@ class Lane:
         number: int,
         ledger: int,
         master_key: bytes,
-        owner: LaneOwner,
+        owner: SenderOwner,
         *,
         flags: int,
         deferred_sync: bool,
@@ -41,14 +41,14 @@ class Lane:
         self.number = number
         self.ledger = ledger
         self.master_key = master_key
-        self.owner: LaneOwner | None = owner
+        self.owner: SenderOwner | None = owner
         self.flags = flags
         self.deferred_sync = deferred_sync
         self.held: deque[Chunk] = deque()
         self.wants_room = False
 
     def send(self, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]) -> None:
-        """Send entries; see `contracts.AddLane`. Raises IncorrectParameter, and sends none, if one does not fit
+        """Send entries; see `contracts.AddSender`. Raises IncorrectParameter, and sends none, if one does not fit
         into a frame.
         """
         if self.owner is None:
@@ -75,7 +75,7 @@ class Lane:
             self._link.leave(self)
 
     def end(self, error: BookKeeperError) -> None:
-        """Close the lane, and tell its owner that nothing more will be answered."""
+        """Close the sender, and tell its owner that nothing more will be answered."""
         owner = self.owner
         if owner is not None:
             self.close()

@@ -1,4 +1,4 @@
-"""One index of a writer's ensemble: its bookie, and the lane to that bookie. Event loop."""
+"""One index of a writer's ensemble: its bookie, and the sender to that bookie. Event loop."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -6,35 +6,37 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie.client.contracts import AddLane, LaneOwner
+from bookie.client.contracts import AddSender, SenderOwner
 from bookie.errors import BookKeeperError
 
-__all__ = ["EnsembleLane", "LaneWatcher", "Records"]
+__all__ = ["EnsembleSender", "Records", "SenderWatcher"]
 
 Records = tuple[memoryview, NDArray[np.int64], NDArray[np.int64]]
-"""What a lane sends: the memory of records, their offsets in it, and their entry ids."""
+"""What a sender sends: the memory of records, their offsets in it, and their entry ids."""
 
 
-class LaneWatcher(Protocol):
-    """The interface of the writer that its lanes use."""
+class SenderWatcher(Protocol):
+    """The interface of the writer that its senders use."""
 
     @property
     def unforced(self) -> bool: ...
-    def lane_answered(self, lane: "EnsembleLane", entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None: ...
-    def lane_lost(self, lane: "EnsembleLane", error: BookKeeperError) -> None: ...
-    def lane_has_room(self) -> None: ...
-    def lane_reopened(self) -> None: ...
+    def sender_answered(
+        self, sender: "EnsembleSender", entries: NDArray[np.int64], codes: NDArray[np.int32]
+    ) -> None: ...
+    def sender_lost(self, sender: "EnsembleSender", error: BookKeeperError) -> None: ...
+    def sender_has_room(self) -> None: ...
+    def sender_reopened(self) -> None: ...
 
 
-class EnsembleLane:
-    """The `LaneOwner` of ensemble index `index`. After a connection is lost, the next `send` opens a new lane."""
+class EnsembleSender:
+    """The `SenderOwner` of ensemble index `index`. After a connection is lost, the next `send` opens a new sender."""
 
     def __init__(
         self,
-        watcher: LaneWatcher,
+        watcher: SenderWatcher,
         index: int,
         bookie: str,
-        open_lane: Callable[[str, LaneOwner], AddLane],
+        open_sender: Callable[[str, SenderOwner], AddSender],
         unanswered_bytes_max: int,
     ) -> None:
         self.index = index
@@ -42,8 +44,8 @@ class EnsembleLane:
         self.failed = False
         """The bookie is being replaced: nothing is sent, and the writer sends what was missed to the new bookie."""
         self._watcher = watcher
-        self._open = open_lane
-        self._lane: AddLane | None = None
+        self._open = open_sender
+        self._sender: AddSender | None = None
         self._opened = False
         self._unanswered = 0
         self._unanswered_bytes = 0
@@ -58,49 +60,49 @@ class EnsembleLane:
         Other bookies may answer in the meantime, so one slow bookie does not stop a ledger at once, as long as memory
         is bounded.
         """
-        if self._lane is None or self.failed or self._unanswered_bytes <= self._unanswered_bytes_max:
+        if self._sender is None or self.failed or self._unanswered_bytes <= self._unanswered_bytes_max:
             return False
-        return self._lane.full
+        return self._sender.full
 
     def send(self, records: Records) -> None:
         """Send a batch, unless the bookie is being replaced."""
         if self.failed:
             return
-        if self._lane is None:
-            self._lane = self._open(self.bookie, self)
+        if self._sender is None:
+            self._sender = self._open(self.bookie, self)
             if self._opened:
-                self._watcher.lane_reopened()
+                self._watcher.sender_reopened()
             self._opened = True
         self._unanswered += len(records[2])
         self._unanswered_bytes += len(records[0])
-        self._lane.send(*records)
+        self._sender.send(*records)
 
     def retire(self) -> None:
-        """Close the lane and ignore all further responses."""
+        """Close the sender and ignore all further responses."""
         self._retired = True
-        if self._lane is not None:
-            self._lane.close()
-            self._lane = None
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Handle responses; see `LaneOwner`."""
+        """Handle responses; see `SenderOwner`."""
         if not self._retired:
             # Responses do not contain the sizes of their entries, so the average size is assumed.
             self._unanswered_bytes -= self._unanswered_bytes * len(entries) // max(self._unanswered, 1)
             self._unanswered -= len(entries)
-            self._watcher.lane_answered(self, entries, codes)
+            self._watcher.sender_answered(self, entries, codes)
 
     def lost(self, error: BookKeeperError) -> None:
-        """Handle the loss of the connection; see `LaneOwner`.
+        """Handle the loss of the connection; see `SenderOwner`.
 
         It does not count as a failure if no add was unanswered, unless acknowledged entries are not synced yet.
         """
         unanswered, self._unanswered, self._unanswered_bytes = self._unanswered, 0, 0
-        self._lane = None
+        self._sender = None
         if (unanswered or self._watcher.unforced) and not self._retired:
-            self._watcher.lane_lost(self, error)
+            self._watcher.sender_lost(self, error)
 
     def on_room(self) -> None:
-        """Handle that the lane is no longer full; see `LaneOwner`."""
+        """Handle that the sender is no longer full; see `SenderOwner`."""
         if not self._retired:
-            self._watcher.lane_has_room()
+            self._watcher.sender_has_room()

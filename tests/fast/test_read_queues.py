@@ -1,6 +1,6 @@
 """Reads that wait for the disk: a queue for each connection, and one of each in turn.
 
-Modules: store.lane, store.read_pool.
+Modules: store.read_queue, store.read_pool.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The owner of a lane that records its calls, and entries to send."""
+"""The owner of a sender that records its calls, and entries to send."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DIGEST = Digest.of()
 
 
 class Owner:
-    """Records the calls of a lane; wait for responses with `until`."""
+    """Records the calls of a sender; wait for responses with `until`."""
 
     def __init__(self) -> None:
         self.codes: dict[int, list[int]] = {}
@@ -31,7 +31,7 @@ class Owner:
         self.changed.set()
 
     def lost(self, error: BookKeeperError) -> None:
-        """Record the end of the lane."""
+        """Record the end of the sender."""
         self.errors.append(error)
         self.changed.set()
 
@@ -41,7 +41,7 @@ class Owner:
         self.changed.set()
 
     async def until(self, count: int) -> None:
-        """Wait until this many responses have arrived, or the lane was lost."""
+        """Wait until this many responses have arrived, or the sender was lost."""
         while self.answers < count and not self.errors:
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), 60)
@@ -53,7 +53,7 @@ def sealed(ledger: int, entry: int, payload: bytes) -> bytes:
 
 
 def records(ledger: int, ids: Sequence[int], size: int = 100) -> tuple[bytes, NDArray[np.int64], NDArray[np.int64]]:
-    """Return records, offsets and entry ids, which is what a lane sends. Each payload names its entry."""
+    """Return records, offsets and entry ids, which is what a sender sends. Each payload names its entry."""
     packed = [entries.pack([sealed(ledger, entry, str(entry).encode().ljust(size, b"."))]) for entry in ids]
     offsets = np.cumsum([0, *map(len, packed)], dtype=np.int64)
     return b"".join(packed), offsets, np.array(ids, dtype=np.int64)

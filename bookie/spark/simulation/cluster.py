@@ -32,7 +32,7 @@ BACK_BELOW = 0.05
 DAY_S = 86400.0
 
 
-class World:
+class SimulatedCluster:
     """The state of a run: bookies, their disks, and what clients know about them."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -106,7 +106,7 @@ class World:
 class Course:
     """The course of a run, by time windows."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatedCluster) -> None:
         self.rows: list[dict[str, float]] = []
         self._world = world
         self._brought = np.zeros(len(world.names))
@@ -150,7 +150,7 @@ class Course:
 
 def simulate(scenario: Scenario, progress: Callable[[float], None] = lambda _share: None) -> dict[str, Any]:
     """Simulate a run; return its final figures, and its course in time windows. Days are modelled time."""
-    world, load = World(scenario), scenario.load
+    world, load = SimulatedCluster(scenario), scenario.load
     course = Course(world)
     steps = max(STEPS_MIN, math.ceil(load.duration_s / scenario.poll_s), math.ceil(load.ledgers / LEDGERS_A_STEP_MAX))
     steps = min(steps, load.ledgers)
