@@ -40,7 +40,7 @@ async def quick() -> None:
 def test_an_end_from_outside_is_told_once() -> None:
     """The first coroutine to end does not cancel the other a second time."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         slow = Slow()
         task = asyncio.ensure_future(together([quick(), slow.run()]))
         await slow.begun.wait()
@@ -49,13 +49,13 @@ def test_an_end_from_outside_is_told_once() -> None:
             await task
         assert (slow.told, slow.tidied, task.cancelled()) == (1, True, True)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_an_error_ends_all() -> None:
     """An error is raised after the others have cleaned up."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         slow = Slow()
 
         async def fail() -> None:
@@ -66,13 +66,13 @@ def test_an_error_ends_all() -> None:
             await together([slow.run(), fail()])
         assert (slow.told, slow.tidied) == (1, True)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_all_are_waited_for() -> None:
     """The end of one ends no other; no coroutines at all need no wait."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         seen = []
 
         async def turns(count: int) -> None:
@@ -84,4 +84,4 @@ def test_all_are_waited_for() -> None:
         await together([])
         assert seen == [0, 3, 7]
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -19,7 +19,7 @@ from tests.fixtures.bookies import BookieProcess
 from tests.sim.events import Event
 from tests.sim.judge import Violation, judge
 
-__all__ = ["Cluster", "Gate", "Story"]
+__all__ = ["Cluster", "Gate", "Workload"]
 
 HOST = "127.0.0.2"
 TOLD = {"advertisedAddress": HOST}
@@ -142,7 +142,7 @@ class Cluster:
         return next(k for k, bookie in enumerate(self.bookies) if bookie.id == bookie_id)
 
 
-class Story:
+class Workload:
     """One ledger, E = W = 3 and A = 2, from its first entry to the judgement."""
 
     def __init__(self, cluster: Cluster, **config: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.cluster import Bookie, Cluster, Story
+from tests.crash.cluster import Bookie, Cluster, Workload
 from tests.crash.small_disk import SmallDisk, Unavailable
 from tests.fixtures.zookeeper import ZooKeeperServer
 
@@ -21,62 +21,62 @@ pytestmark = pytest.mark.crash
 MIB = 1 << 20
 SOME = 60
 """Entries between two faults."""
-Nemesis = Callable[[Story], Coroutine[Any, Any, None]]
+Nemesis = Callable[[Workload], Coroutine[Any, Any, None]]
 
 
-def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: Any) -> Story:
+def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: Any) -> Workload:
     """Run the scenario on this cluster; the test fails with what the judge found."""
 
-    async def run() -> Story:
+    async def run() -> Workload:
         try:
             await cluster.start()
-            story = Story(cluster, **config)
-            violations = await story.play(lambda: nemesis(story), closes=closes)
+            workload = Workload(cluster, **config)
+            violations = await workload.play(lambda: nemesis(workload), closes=closes)
             assert not violations, "\n".join(f"{one.invariant}: {one.what}" for one in violations)
-            return story
+            return workload
         finally:
             await cluster.close_gates()
 
     return asyncio.run(run())
 
 
-async def ensemble(story: Story) -> list[Bookie]:
+async def ensemble(workload: Workload) -> list[Bookie]:
     """Return the bookies of the current ensemble, except the one with the metadata."""
-    async with story.client() as bk:
-        names = (await bk.ledger_metadata(story.ledger)).segments[-1].bookies
-    bookies = story.cluster.bookies
-    return [bookies[place] for place in map(story.cluster.place, names) if place]
+    async with workload.client() as bk:
+        names = (await bk.ledger_metadata(workload.ledger)).segments[-1].bookies
+    bookies = workload.cluster.bookies
+    return [bookies[place] for place in map(workload.cluster.place, names) if place]
 
 
-async def replaced(story: Story, bookie: Bookie) -> None:
+async def replaced(workload: Workload, bookie: Bookie) -> None:
     """Wait until the writer continues without this bookie, or has failed."""
-    while not story.failed and bookie in await ensemble(story):
-        await story.more(SOME // 4)
+    while not workload.failed and bookie in await ensemble(workload):
+        await workload.more(SOME // 4)
 
 
-async def kills(story: Story) -> None:
+async def kills(workload: Workload) -> None:
     """Kill a bookie of the ensemble with SIGKILL, twice; each is restarted."""
     for _ in range(2):
-        await story.more(SOME)
-        bookie = (await ensemble(story))[0]
+        await workload.more(SOME)
+        bookie = (await ensemble(workload))[0]
         bookie.kill()
-        await story.more(SOME)
+        await workload.more(SOME)
         await asyncio.to_thread(bookie.start)
-    await story.more(SOME)
+    await workload.more(SOME)
 
 
-async def silences(story: Story) -> None:
+async def silences(workload: Workload) -> None:
     """Stop one bookie and cut off another; both return later with what they held."""
-    await story.more(SOME)
-    stopped, cut = (await ensemble(story))[:2]
+    await workload.more(SOME)
+    stopped, cut = (await ensemble(workload))[:2]
     stopped.freeze()
-    await replaced(story, stopped)
-    gate = story.cluster.gates[story.cluster.bookies.index(cut)]
+    await replaced(workload, stopped)
+    gate = workload.cluster.gates[workload.cluster.bookies.index(cut)]
     stopped.thaw()
     gate.shut()
-    await replaced(story, cut)
+    await replaced(workload, cut)
     gate.open()
-    await story.more(SOME)
+    await workload.more(SOME)
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.parametrize("v2", [False, True], ids=["v3", "v2"])
 def test_l1_to_l14_bookies_are_killed(cluster: Cluster, v2: bool) -> None:
     """The writer and the tailing reader continue with other bookies."""
-    story = play(cluster, kills, useV2WireProtocol=v2)
-    assert story.acked >= 4 * SOME
+    workload = play(cluster, kills, useV2WireProtocol=v2)
+    assert workload.acked >= 4 * SOME
 
 
 def test_l1_to_l14_bookies_are_silent(cluster: Cluster) -> None:
@@ -104,15 +104,15 @@ def test_l1_to_l14_bookies_are_silent(cluster: Cluster) -> None:
 def test_l1_to_l14_the_metadata_are_lost_for_a_while(cluster: Cluster) -> None:
     """The store and a bookie are killed: no ensemble can change, and acknowledged entries stay."""
 
-    async def lose(story: Story) -> None:
-        await story.more(SOME)
-        bookie = (await ensemble(story))[0]
-        store = story.cluster.bookies[0]
+    async def lose(workload: Workload) -> None:
+        await workload.more(SOME)
+        bookie = (await ensemble(workload))[0]
+        store = workload.cluster.bookies[0]
         store.kill()
         bookie.kill()
         await asyncio.to_thread(store.start)
         await asyncio.to_thread(bookie.start)
-        await story.more(SOME)
+        await workload.more(SOME)
 
     play(cluster, lose)
 
@@ -126,12 +126,12 @@ def test_l1_to_l14_a_disk_runs_full(cluster: Cluster, tmp_path: Path) -> None:
             small = cluster.join(ledgerDirectories=str(directory), diskCheckInterval="50")
             small.within = disk.enter
 
-            async def fill_and_free(story: Story) -> None:
-                await story.more(SOME)
+            async def fill_and_free(workload: Workload) -> None:
+                await workload.more(SOME)
                 disk.fill()
-                await story.more(3 * SOME)
+                await workload.more(3 * SOME)
                 disk.free()
-                await story.more(SOME)
+                await workload.more(SOME)
 
             try:
                 play(cluster, fill_and_free)
@@ -146,17 +146,17 @@ def test_l1_to_l14_a_disk_runs_full(cluster: Cluster, tmp_path: Path) -> None:
 def test_l1_to_l14_zookeeper_is_lost_for_a_while(tmp_path: Path, own_zookeeper: ZooKeeperServer) -> None:
     """ZooKeeper is frozen while nothing else fails, which no writer notices, and then killed together with a bookie."""
 
-    async def lose(story: Story) -> None:
-        await story.more(SOME)
-        bookie = (await ensemble(story))[0]
+    async def lose(workload: Workload) -> None:
+        await workload.more(SOME)
+        bookie = (await ensemble(workload))[0]
         own_zookeeper.freeze()
-        await story.more(SOME)
+        await workload.more(SOME)
         own_zookeeper.thaw()
         own_zookeeper.kill()
         bookie.kill()
         await asyncio.to_thread(own_zookeeper.start)
         await asyncio.to_thread(bookie.start)
-        await story.more(SOME)
+        await workload.more(SOME)
 
     uri = f"zk+hierarchical://{own_zookeeper.address}{own_zookeeper.new_root()}"
     cluster = Cluster(tmp_path, 4, uri)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.storage.collecting import Collecting
-from tests.storage.collection_stories import STORIES
+from tests.storage.collection_scenarios import SCENARIOS
 
 pytestmark = pytest.mark.crash
 
@@ -78,12 +78,12 @@ def test_b13_b14_an_end_behind_this_step_loses_nothing(step: str, tmp_path: Path
     one.stop()
 
 
-@pytest.mark.parametrize("story", [name for name, story in STORIES.items() if story.bug])
-def test_a_planted_bug_is_found(story: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", [name for name, scenario in SCENARIOS.items() if scenario.bug])
+def test_a_planted_bug_is_found(scenario: str, tmp_path: Path) -> None:
     """With the bug, the scenario fails at its own assertion."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
-    code = "import runpy, sys; sys.argv[1:] = " + repr([story, str(tmp_path)])
-    code += "; runpy.run_module('tests.storage.collection_stories', run_name='__main__')"
-    done = child(code, STORIES[story].bug)
+    code = "import runpy, sys; sys.argv[1:] = " + repr([scenario, str(tmp_path)])
+    code += "; runpy.run_module('tests.storage.collection_scenarios', run_name='__main__')"
+    done = child(code, SCENARIOS[scenario].bug)
     assert done.returncode == 1, done.stderr
     assert "AssertionError" in done.stderr

@@ -19,9 +19,9 @@ pytestmark = pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_
 SEED = str(random.SystemRandom().randrange(1 << 32))
 ATTEMPTS = 3
 """Some bugs show only if a kill comes at the right moment; the scenario is then repeated."""
-Story = Callable[[Path, int], list[Violation]]
+Workload = Callable[[Path, int], list[Violation]]
 
-PLANTED: dict[str, tuple[int, str, Story]] = {
+PLANTED: dict[str, tuple[int, str, Workload]] = {
     "every second sync is left out": (
         1,
         "B1",

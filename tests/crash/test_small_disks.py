@@ -21,7 +21,7 @@ SIZES = {"journalDirectories": 96 * MIB, "ledgerDirectories": 96 * MIB, "indexDi
 NEEDY = {"journalReuseFiles": "false", "journalMaxBackups": "100"}
 
 
-STORIES = [
+CASES = [
     ("tmpfs", "journalDirectories", "monitor"),
     ("tmpfs", "ledgerDirectories", "write"),
     ("tmpfs", "indexDirectories", "monitor"),
@@ -31,7 +31,7 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "role", "found_by"), STORIES)
+@pytest.mark.parametrize(("kind", "role", "found_by"), CASES)
 def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str, found_by: str) -> None:
     """The bookie is read-only while the disk is full, whatever notices it first, then writable again, and nothing is
     lost.

@@ -309,7 +309,7 @@ def test_large_payloads_from_threads() -> None:
 def test_awaiting_and_waiting() -> None:
     """An add ends for those who await it and for threads that wait; the others cost nothing."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         w = window((1, 1, 1))
         adds = [w.append(b"x") for _ in range(3)]
         assert all(adds)
@@ -338,7 +338,7 @@ def test_awaiting_and_waiting() -> None:
             w.append(b"x")
         assert await adds[0] == 0  # type: ignore[misc]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @given(

@@ -12,7 +12,7 @@ S = 1_000_000_000
 OK, NO_LEDGER, NO_ENTRY, EIO, FENCED = 0, 1, 2, 101, 104
 
 
-class Story:
+class Script:
     """A history written by hand: a clock that ticks with each event, one client, ledger 7."""
 
     def __init__(self) -> None:
@@ -25,16 +25,16 @@ class Story:
         self._add("invoke", op, entry, bodies, lac=lac, key=key, number=self._ids)
         return self._ids
 
-    def answer(self, number: int, op: str, entry: int, code: int, *bodies: str, lac: int = -1) -> "Story":
+    def answer(self, number: int, op: str, entry: int, code: int, *bodies: str, lac: int = -1) -> "Script":
         self._add("return", op, entry, bodies, lac=lac, code=code, number=number)
         return self
 
-    def ask(self, op: str, entry: int, code: int, *bodies: str, lac: int = -1, key: str = "key") -> "Story":
+    def ask(self, op: str, entry: int, code: int, *bodies: str, lac: int = -1, key: str = "key") -> "Script":
         """Record a request and its answer; an add sends the bodies, a read is answered with them."""
         sent = bodies if op.endswith("add") else ()
         return self.answer(self.invoke(op, entry, *sent, lac=lac, key=key), op, entry, code, *bodies, lac=lac)
 
-    def nemesis(self, op: str, code: int = 0, after: int = 1) -> "Story":
+    def nemesis(self, op: str, code: int = 0, after: int = 1) -> "Script":
         self.now += after
         self.events.append(Event(at=self.now, kind="nemesis", op=op, code=code))
         return self
@@ -72,34 +72,34 @@ class Story:
         )
 
 
-def stored() -> Story:
+def stored() -> Script:
     """Return a history with three acknowledged entries."""
-    return Story().ask("add", 0, OK, "a", "b", "c", lac=1)
+    return Script().ask("add", 0, OK, "a", "b", "c", lac=1)
 
 
-def lost() -> Story:
+def lost() -> Script:
     """Return a history whose verification does not find one of them."""
     return stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").nemesis("verified")
 
 
-def failed() -> Story:
+def failed() -> Script:
     """Return a history whose verification gets an I/O error for one of them."""
     story = stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").ask("read", 2, EIO)
     return story.nemesis("verified")
 
 
-def replaced() -> Story:
+def replaced() -> Script:
     """Return a history in which another payload is read than the acknowledged one, though it had been sent, too."""
     story = stored()
     story.invoke("recovery_add", 1, "other")
     return story.ask("read", 1, OK, "other")
 
 
-def fenced() -> Story:
+def fenced() -> Script:
     return stored().ask("fence", 2, OK, "c")
 
 
-def in_flight_behind_fence(*, denied: bool, shown: int) -> Story:
+def in_flight_behind_fence(*, denied: bool, shown: int) -> Script:
     """Return a history with an add in flight while a fence is answered, then read, then acknowledged."""
     story = stored()
     add = story.invoke("add", 3, "d")
@@ -109,7 +109,7 @@ def in_flight_behind_fence(*, denied: bool, shown: int) -> Story:
     return story.answer(add, "add", 3, OK, "d")
 
 
-BAD: dict[str, tuple[str, Callable[[], Story]]] = {
+BAD: dict[str, tuple[str, Callable[[], Script]]] = {
     "an acknowledged entry is not found": ("B1", lost),
     "an acknowledged entry cannot be read": ("B1", failed),
     "an acknowledged entry has another payload": ("B1", replaced),

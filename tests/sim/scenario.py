@@ -37,14 +37,14 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
     rng = random.Random(seed)
     draw = draw or Draw.of(rng)
     world = World(draw, rng, bugs)
-    story = _Story(world, make)
+    run = _Run(world, make)
     problems: list[str] = []
     try:
-        world.loop.run(story.run(), steps_max=200_000)
+        world.loop.run(run.run(), steps_max=200_000)
     except Stuck as stuck:
-        problems.append(f"stuck: {stuck}; waiting: {', '.join(sorted(story.waiting)) or 'the last reader'}")
-    if story.waiting and not problems:
-        problems.append(f"calls without an end: {', '.join(sorted(story.waiting))}")
+        problems.append(f"stuck: {stuck}; waiting: {', '.join(sorted(run.waiting)) or 'the last reader'}")
+    if run.waiting and not problems:
+        problems.append(f"calls without an end: {', '.join(sorted(run.waiting))}")
     world.loop.cancel_all()
     # The tasks of a crashed client do not continue, and are garbage-collected.
     crashed = any(not client.alive for client in world.clients.values())
@@ -52,7 +52,7 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
     return Outcome(world, world.history, problems)
 
 
-class _Story:
+class _Run:
     def __init__(self, world: World, make: MakeClient) -> None:
         self.world = world
         self.waiting: set[str] = set()

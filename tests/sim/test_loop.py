@@ -16,11 +16,11 @@ def test_time_jumps_to_what_is_due() -> None:
         await asyncio.sleep(seconds)
         seen.append((loop.time(), name))
 
-    async def story() -> str:
+    async def scenario() -> str:
         await asyncio.gather(wait("b", 7200), wait("a", 3600), wait("c", 7200))
         return "done"
 
-    assert loop.run(story()) == "done"
+    assert loop.run(scenario()) == "done"
     assert seen == [(3600, "a"), (7200, "b"), (7200, "c")]
 
 
@@ -28,7 +28,7 @@ def test_time_limits_and_cancellation() -> None:
     """Timeouts, shields, waits and events of asyncio, which the client uses, work."""
     loop = VirtualLoop()
 
-    async def story() -> list[object]:
+    async def scenario() -> list[object]:
         found: list[object] = []
         event = asyncio.Event()
         loop.call_later(5, event.set)
@@ -44,7 +44,7 @@ def test_time_limits_and_cancellation() -> None:
         found += [len(done), len(waiting), loop.time()]
         return found
 
-    assert loop.run(story()) == [3, 5, 1, 1, 6]
+    assert loop.run(scenario()) == [3, 5, 1, 1, 6]
     loop.cancel_all()
     assert not loop.problems
 

@@ -13,14 +13,14 @@ import pytest
 
 from tests.reference.storage import entry
 from tests.storage.collecting import KEY, KIB, Collecting
-from tests.storage.collection_stories import STORIES
+from tests.storage.collection_scenarios import SCENARIOS
 
 
 @pytest.mark.usefixtures("faulty")
-@pytest.mark.parametrize("story", STORIES)
-def test_a_story(story: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_scenario(scenario: str, tmp_path: Path) -> None:
     """B7, B13, B14, ST4: each scenario passes with nothing planted; tests/crash runs them with a bug."""
-    STORIES[story].tell(tmp_path)
+    SCENARIOS[scenario].tell(tmp_path)
 
 
 @functools.cache

@@ -103,7 +103,7 @@ def test_the_word_that_nothing_follows_takes_no_key(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @given(st.lists(st.tuples(st.sampled_from(CANDIDATES), st.booleans(), st.booleans()), min_size=1, max_size=8))
 def test_a_start_takes_what_admission_took(
-    tmp_path_factory: pytest.TempPathFactory, story: list[tuple[bytes, bool, bool]]
+    tmp_path_factory: pytest.TempPathFactory, scenario: list[tuple[bytes, bool, bool]]
 ) -> None:
     """With any order of keys, and index commits and kills between them, no start is refused and the key stays the
     same.
@@ -111,7 +111,7 @@ def test_a_start_takes_what_admission_took(
     root = tmp_path_factory.mktemp("keys")
     opened = Opened(root)
     known = b""
-    for entry, (key, commits, dies) in enumerate(story):
+    for entry, (key, commits, dies) in enumerate(scenario):
         taken = refusal(opened.direct.add, entry_of(1, entry), key) == ""
         assert taken == (entry == 0 or not known.strip(b"\0") or key == known)
         if taken:

@@ -18,7 +18,7 @@ PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(500)]
 def test_what_is_written_is_read(uri: str, v2: bool) -> None:
     """What is written is read by a read, by batch reads and by a range, in order; the metadata have the end."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with BookKeeper(uri, useV2WireProtocol=v2) as bk:
             async with bk.create_ledger(
                 write_quorum_size=3, digest_type="CRC32C", password=b"p", custom_metadata={"app": b"test"}
@@ -40,14 +40,14 @@ def test_what_is_written_is_read(uri: str, v2: bool) -> None:
                 assert found == PAYLOADS
                 assert bytes((await reader.read_last_entry()).data) == PAYLOADS[499]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @PROTOCOLS
 def test_recovery_closes_what_a_writer_left(uri: str, v2: bool) -> None:
     """Opening a ledger recovers all acknowledged entries; its writer fails at the next add, once."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with BookKeeper(uri, useV2WireProtocol=v2) as bk:
             writer = await bk.create_ledger(password=b"")
             for payload in PAYLOADS[:20]:
@@ -67,13 +67,13 @@ def test_recovery_closes_what_a_writer_left(uri: str, v2: bool) -> None:
             metadata = await bk.ledger_metadata(writer.id)
             assert (metadata.state, metadata.last_entry) == (LedgerState.CLOSED, 19)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_ledgers_are_listed_and_deleted(uri: str) -> None:
     """A deleted ledger cannot be opened; deleting it again does nothing."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with BookKeeper(uri) as bk:
             ids = []
             for _ in range(3):
@@ -91,13 +91,13 @@ def test_ledgers_are_listed_and_deleted(uri: str) -> None:
                 with pytest.raises(NoSuchEntry):
                     await empty.read_last_entry()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_a_writer_that_chooses_ids(uri: str) -> None:
     """Chosen ids may be added in any order, each once; acknowledgements come in the order of the ids."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with BookKeeper(uri) as bk, bk.create_ledger_advanced(1 << 40, password=b"") as writer:
             assert writer.id == 1 << 40
             later = [await writer.append_async(k, PAYLOADS[k]) for k in (2, 1)]
@@ -108,13 +108,13 @@ def test_a_writer_that_chooses_ids(uri: str) -> None:
             assert [await add for add in later] == [2, 1]
             assert [bytes(entry.data) for entry in await writer.read(0, 2)] == PAYLOADS[:3]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_deferred_sync(uri: str) -> None:
     """With deferred sync the LAC rises with `force` only."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with BookKeeper(uri) as bk:
             async with bk.create_ledger(deferred_sync=True) as writer:
                 for payload in PAYLOADS[:5]:
@@ -125,7 +125,7 @@ def test_deferred_sync(uri: str) -> None:
             async with bk.open_ledger(writer.id) as reader:
                 assert reader.last_add_confirmed == 4
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def acknowledged(add: Awaitable[int]) -> int:
@@ -137,7 +137,7 @@ async def acknowledged(add: Awaitable[int]) -> int:
 def test_closing_the_client_ends_everything(uri: str, v2: bool) -> None:
     """Waiting reads, followers and adds each end with ClientClosed, once, and so does everything later."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         bk = BookKeeper(uri, useV2WireProtocol=v2)
         await bk.start()
         writer = await bk.create_ledger_advanced()
@@ -162,4 +162,4 @@ def test_closing_the_client_ends_everything(uri: str, v2: bool) -> None:
         with pytest.raises(ClientClosed):
             await bk.create_ledger()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -17,7 +17,7 @@ from tests.fixtures.bookies import BookieProcess
 def test_space_is_polled_for_who_subscribes(uri: str, cluster: list[BookieProcess]) -> None:
     """A subscriber makes the client poll even without weights; every bookie answers and has its row."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with aio.BookKeeper(uri) as bk:
             heard = asyncio.Event()
             subscription = bk.bookie_info.subscribe(lambda known: heard.set() if len(known) == 3 else None)
@@ -27,7 +27,7 @@ def test_space_is_polled_for_who_subscribes(uri: str, cluster: list[BookieProces
             assert len(rows) == len(cluster)
             assert all(row.total and row.free and row.free <= row.total for row in rows)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_space_is_told_to_threads(uri: str, cluster: list[BookieProcess]) -> None:
@@ -87,11 +87,11 @@ def test_ledgers_are_placed_by_weight_and_by_a_script(uri: str, tmp_path: Path) 
     script.write_text('#!/bin/sh\nfor host in "$@"; do echo /rack; done\n')
     script.chmod(0o700)
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with (
             aio.BookKeeper(uri, networkTopologyScriptFileName=str(script), diskWeightBasedPlacementEnabled=True) as bk,
             bk.create_ledger(ensemble_size=3, write_quorum_size=3) as ledger,
         ):
             assert await ledger.append(b"x") == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())

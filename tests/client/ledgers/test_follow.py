@@ -18,7 +18,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState,
 from tests.client.ledgers.shelf import Shelf, metadata, payload
 
 
-class Story:
+class FollowedLedger:
     """A ledger in the store, its reader, and the entries read so far."""
 
     def __init__(self, shelf: Shelf, ledger: int, reader: LedgerReader, store: MetadataStore) -> None:
@@ -57,7 +57,7 @@ class Story:
         await self.change(state=LedgerState.CLOSED, last_entry=last, length=1)
 
 
-def tell(shelf: Shelf, ensemble: list[str], work: Callable[[Story], Awaitable[None]], **settings: Any) -> None:
+def tell(shelf: Shelf, ensemble: list[str], work: Callable[[FollowedLedger], Awaitable[None]], **settings: Any) -> None:
     """Run a scenario with a new, open ledger."""
 
     async def main() -> None:
@@ -69,7 +69,7 @@ def tell(shelf: Shelf, ensemble: list[str], work: Callable[[Story], Awaitable[No
             async with BookieClient(config, store.info) as client:
                 reader = shelf.reader_of(ledger, versioned, client, store, config)
                 try:
-                    await work(Story(shelf, ledger, reader, store))
+                    await work(FollowedLedger(shelf, ledger, reader, store))
                 finally:
                     reader.close()
         finally:
@@ -81,17 +81,17 @@ def tell(shelf: Shelf, ensemble: list[str], work: Callable[[Story], Awaitable[No
 def test_followed_to_its_end(shelf: Shelf, v2: bool) -> None:
     """Entries arrive as they are acknowledged, in order and once, the last ones when the ledger is closed."""
 
-    async def work(story: Story) -> None:
-        await story.write(range(10))
-        following = asyncio.ensure_future(story.follow(max_count=3))
-        await story.until(9)
-        assert len(story.seen) == 9
+    async def work(followed: FollowedLedger) -> None:
+        await followed.write(range(10))
+        following = asyncio.ensure_future(followed.follow(max_count=3))
+        await followed.until(9)
+        assert len(followed.seen) == 9
         for entry in range(10, 20):
-            await story.write(range(entry, entry + 1))
-            await story.until(entry)
-        await story.close(19)
+            await followed.write(range(entry, entry + 1))
+            await followed.until(entry)
+        await followed.close(19)
         await following
-        assert story.seen == [payload(entry) for entry in range(20)]
+        assert followed.seen == [payload(entry) for entry in range(20)]
 
     tell(shelf, shelf.ids, work, use_v2_wire_protocol=v2)
 
@@ -99,18 +99,18 @@ def test_followed_to_its_end(shelf: Shelf, v2: bool) -> None:
 def test_br16_followed_over_an_ensemble_change(shelf: Shelf, v2: bool) -> None:
     """BR16, L7: a reader that waits at the old ensemble sees the new one in the metadata."""
 
-    async def work(story: Story) -> None:
-        following = asyncio.ensure_future(story.follow())
-        await story.write(range(5), (0, 1))
-        await story.until(4)
+    async def work(followed: FollowedLedger) -> None:
+        following = asyncio.ensure_future(followed.follow())
+        await followed.write(range(5), (0, 1))
+        await followed.until(4)
         segments = (Segment(0, tuple(shelf.ids[:2])), Segment(5, (shelf.ids[1], shelf.ids[2])))
-        await story.change(segments=segments)
-        await story.until(5)
-        await story.write(range(5, 12), (1, 2))
-        await story.until(11)
-        await story.close(11)
+        await followed.change(segments=segments)
+        await followed.until(5)
+        await followed.write(range(5, 12), (1, 2))
+        await followed.until(11)
+        await followed.close(11)
         await following
-        assert story.seen == [payload(entry) for entry in range(12)]
+        assert followed.seen == [payload(entry) for entry in range(12)]
 
     tell(shelf, shelf.ids[:2], work, use_v2_wire_protocol=v2)
 
@@ -118,11 +118,11 @@ def test_br16_followed_over_an_ensemble_change(shelf: Shelf, v2: bool) -> None:
 def test_followed_before_anything_is_written(shelf: Shelf, v2: bool) -> None:
     """A ledger that no bookie knows yet can be followed; here it is closed empty."""
 
-    async def work(story: Story) -> None:
-        following = asyncio.ensure_future(story.follow())
-        await story.close(-1)
+    async def work(followed: FollowedLedger) -> None:
+        following = asyncio.ensure_future(followed.follow())
+        await followed.close(-1)
         await following
-        assert story.seen == []
+        assert followed.seen == []
 
     tell(shelf, shelf.ids, work, use_v2_wire_protocol=v2)
 
@@ -130,12 +130,12 @@ def test_followed_before_anything_is_written(shelf: Shelf, v2: bool) -> None:
 def test_deleted_under_the_reader(shelf: Shelf) -> None:
     """A waiting reader gets an error when the ledger is deleted."""
 
-    async def work(story: Story) -> None:
-        await story.write(range(3))
-        following = asyncio.ensure_future(story.follow())
-        await story.until(2)
-        await story.store.delete(story.ledger)
-        with pytest.raises(NoSuchLedgerMetadata, match=f"ledger {story.ledger} was deleted while it was read"):
+    async def work(followed: FollowedLedger) -> None:
+        await followed.write(range(3))
+        following = asyncio.ensure_future(followed.follow())
+        await followed.until(2)
+        await followed.store.delete(followed.ledger)
+        with pytest.raises(NoSuchLedgerMetadata, match=f"ledger {followed.ledger} was deleted while it was read"):
             await following
 
     tell(shelf, shelf.ids, work)
@@ -144,10 +144,10 @@ def test_deleted_under_the_reader(shelf: Shelf) -> None:
 def test_leaving_a_follower(shelf: Shelf) -> None:
     """The follower returns all that has arrived in bulk, and nothing after aclose."""
 
-    async def work(story: Story) -> None:
-        await story.write(range(40))
-        await story.reader.read_last_add_confirmed()
-        follower = story.reader.follow(max_count=2)
+    async def work(followed: FollowedLedger) -> None:
+        await followed.write(range(40))
+        await followed.reader.read_last_add_confirmed()
+        follower = followed.reader.follow(max_count=2)
         got = await follower.ready()
         assert got[0].first == 0
         await follower.aclose()

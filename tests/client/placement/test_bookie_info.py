@@ -64,7 +64,7 @@ def reader_of(cluster: Cluster, **settings: object) -> BookieInfoReader:
 def test_all_are_asked_at_first_and_once_an_interval() -> None:
     """Every subscriber is called after each poll, a late one at once; nothing is polled before there is one."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(a=1, b=2)
         reader = reader_of(cluster, getBookieInfoIntervalSeconds=100)
         reader.start()
@@ -93,7 +93,7 @@ def test_all_are_asked_at_first_and_once_an_interval() -> None:
         await reader.stop()
         await reader.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +102,7 @@ def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
     def fail(_: object) -> None:
         raise ValueError("this listener fails")
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(a=1)
         reader = reader_of(cluster, getBookieInfoIntervalSeconds=100)
         told: list[object] = []
@@ -113,14 +113,14 @@ def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
         assert len(told) == len(cluster.asked_since(0)) == 2
         await reader.stop()
 
-    run(story())
+    run(scenario())
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
 
 
 def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
     """New bookies are polled at once, without waiting for the interval."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(a=1, b=2)
         reader = reader_of(cluster)
         reader.subscribe(lambda _: None)
@@ -135,13 +135,13 @@ def test_newcomers_are_asked_alone_and_who_left_is_forgotten() -> None:
         assert cluster.asked_since(11) == ["b", "c"]
         await reader.stop()
 
-    run(story())
+    run(scenario())
 
 
 def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
     """Only failed bookies are polled again. Their former values are forgotten, and the error is kept."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(a=1, b=2)
         told: list[list[str]] = []
         reader = reader_of(cluster, getBookieInfoIntervalSeconds=100, getBookieInfoRetryIntervalSeconds=7)
@@ -165,14 +165,14 @@ def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
         assert not reader.errors, "it left"
         await reader.stop()
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
     """PL3: if no bookie answers, the poll ends with its timeout, however many bookies there are."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(**{f"b{number}": 1 for number in range(count)})
         cluster.silent = {name for name in cluster.free if name != "b0"}
         cluster.down = {"b0"}
@@ -185,14 +185,14 @@ def test_pl3_silence_ends_with_the_timeout(count: int) -> None:
         assert all(isinstance(answer, RequestTimeout) for answer in answers.values())
         assert await scan(cast("Bookies", cluster), (), 5.0) == {}
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pl2_the_policy_gets_fresh_weights_where_they_count(weighted: bool) -> None:
     """PL2: a weighted policy is informed after every poll; without weights nothing is polled for the policy."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         cluster = Cluster(a=1, b=10**9)
         config = ClientConfig(weighted_placement=weighted, weight_multiple_max=0, placement_policy="default")
         placement = placement_for(config, Random(1), asyncio.get_running_loop().time)
@@ -210,4 +210,4 @@ def test_pl2_the_policy_gets_fresh_weights_where_they_count(weighted: bool) -> N
             assert placement.new_ensemble(1, 1, 1) == ("a",)
         await reader.stop()
 
-    run(story())
+    run(scenario())

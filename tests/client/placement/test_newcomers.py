@@ -34,7 +34,7 @@ def test_a_slow_script_holds_nobody_up() -> None:
     for.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         resolver = Slow()
         config = ClientConfig(local_node_ignored=True)
         placement = placement_for(config, Random(1), Clock(), resolver=resolver)
@@ -51,7 +51,7 @@ def test_a_slow_script_holds_nobody_up() -> None:
         newcomers.close()
         newcomers.close()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_without_a_resolver_the_policy_is_told_at_once() -> None:

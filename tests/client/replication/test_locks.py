@@ -72,7 +72,7 @@ def test_cancelled_while_it_is_taken(
 ) -> None:
     """The lock is released, not kept until the session ends, however often its caller is cancelled meanwhile."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with cluster.environment() as environment:
             queue: Any = environment.queue
             slow = queue._replication = Slow(queue._replication)
@@ -88,13 +88,13 @@ def test_cancelled_while_it_is_taken(
             async with asyncio.timeout(30):
                 await comes_true(lambda: cluster.driver.replication.holders() == {})
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_held_and_let_go(cluster: Cluster) -> None:
     """Others see that the lock is held; an error inside its block releases it, too."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with cluster.environment() as one, cluster.environment() as other:
 
             async def fail() -> None:
@@ -108,4 +108,4 @@ def test_held_and_let_go(cluster: Cluster) -> None:
                 assert theirs
         assert cluster.driver.replication.holders() == {}
 
-    asyncio.run(story())
+    asyncio.run(scenario())

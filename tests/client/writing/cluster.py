@@ -101,11 +101,11 @@ async def client(
         await store.close()
 
 
-def run(story: Coroutine[Any, Any, None]) -> None:
+def run(scenario: Coroutine[Any, Any, None]) -> None:
     """Run on an event loop of its own, with a time limit."""
 
     async def bounded() -> None:
         async with asyncio.timeout(120):
-            await story
+            await scenario
 
     asyncio.run(bounded())

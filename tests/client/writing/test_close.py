@@ -31,7 +31,7 @@ def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> No
     adds.
     """
 
-    async def story(listening: V3Peer, other: V3Peer) -> None:
+    async def scenario(listening: V3Peer, other: V3Peer) -> None:
         async def registered(bookie: str) -> bytes:
             peer, extensions = (listening, "writeClose") if bookie == "listening" else (other, "batchRead")
             return BookieServiceInfo((bookie_endpoint("127.0.0.1", peer.port),), {"pybk.v3.ext": extensions}).to_bytes()
@@ -53,4 +53,4 @@ def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> No
         assert await there(lambda: other.sock.recv(1)) == b""
 
     with V3Peer() as listening, V3Peer() as other:
-        run(story(listening, other))
+        run(scenario(listening, other))

@@ -13,7 +13,7 @@ from tests.fixtures.bookies import BookieProcess
 def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
     """After a connection was lost while idle, or beyond the ack quorum, the ensemble changes with the next add only."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             chosen = [bookie.id for bookie in five[:3]]
             writer = await c.create((3, 3, 2), chosen)
@@ -33,14 +33,14 @@ def test_an_idle_writer_keeps_its_ensemble(five: list[BookieProcess]) -> None:
             await writer.close()
             await c.check(writer, [b"one", b"two", b"three", b"four"])
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.thorough
 def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProcess]) -> None:
     """A bookie that restarts while its writer is idle is written to again."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
             await writer.append(b"one")
@@ -51,14 +51,14 @@ def test_a_connection_that_ends_unused_is_nobodys_failure(five: list[BookieProce
             await writer.close()
             await c.check(writer, [b"one", b"two"])
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.thorough
 def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
     """With the feature disable_ensemble_change, a failed bookie is retried until the feature is switched off."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
             features = c.context.features
@@ -80,4 +80,4 @@ def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
             await writer.close()
             await c.check(writer, [b"one", b"two", b"three"])
 
-    run(story())
+    run(scenario())

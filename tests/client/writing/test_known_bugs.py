@@ -61,7 +61,7 @@ def test_bug_1_who_denies_an_entry_to_a_recovery_is_fenced(five: list[BookieProc
     The ledger is closed before that entry, so the bookie that the fence missed must not accept it after it denied it.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             missed, holder, third = chosen = [bookie.id for bookie in five[1:4]]
             writer = await c.create((3, 3, 2), chosen)
@@ -74,7 +74,7 @@ def test_bug_1_who_denies_an_entry_to_a_recovery_is_fenced(five: list[BookieProc
                 with pytest.raises(LedgerFenced):
                     await add(c, writer, bookie, 1)
 
-    run(story())
+    run(scenario())
 
 
 def test_bug_11_another_bookie_at_the_same_address(five: list[BookieProcess]) -> None:
@@ -84,7 +84,7 @@ def test_bug_11_another_bookie_at_the_same_address(five: list[BookieProcess]) ->
     """
     bookie = five[1]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c, client(uri_of(five[0])) as other:
             writer = await c.create((1, 1, 1), [bookie.id])
             for payload in (b"one", b"two"):
@@ -104,13 +104,13 @@ def test_bug_11_another_bookie_at_the_same_address(five: list[BookieProcess]) ->
         c.context.metadata.driver.cookies.remove(bookie.id)  # type: ignore[attr-defined]  # it is the real store
         bookie.start()
 
-    run(story())
+    run(scenario())
 
 
 def test_bug_37_a_reader_whose_bookies_were_retired(five: list[BookieProcess]) -> None:
     """L11, bookkeeper#4613: a reader whose bookies were retired learns the new ones from the metadata."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             for how in ("read", "batch_read", "batches"):
                 writer = await c.create((1, 1, 1), [five[1].id])
@@ -133,4 +133,4 @@ def test_bug_37_a_reader_whose_bookies_were_retired(five: list[BookieProcess]) -
             return [entry for batch in batches for entry in batch]
         return list(await (reader.read(0, 0) if how == "read" else reader.batch_read(0)))
 
-    run(story())
+    run(scenario())

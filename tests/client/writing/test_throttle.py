@@ -31,7 +31,7 @@ def test_room() -> None:
     """Callers are woken in the order of their calls; those that gave up are skipped."""
     loop = VirtualLoop()
 
-    async def story() -> list[int]:
+    async def scenario() -> list[int]:
         room, served = Backpressure(), []
 
         async def wait(number: int) -> None:
@@ -49,14 +49,14 @@ def test_room() -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
         return served
 
-    assert loop.run(story()) == [0, 2, 3, 4]
+    assert loop.run(scenario()) == [0, 2, 3, 4]
 
 
 def test_room_that_is_not_made_in_time() -> None:
     """With waitTimeoutOnBackpressureMs, a caller that waited too long gets an error; others wait on."""
     loop = VirtualLoop()
 
-    async def story() -> float:
+    async def scenario() -> float:
         room = Backpressure(2.0)
         with pytest.raises(TooManyRequests, match="within 2 s"):
             await room.wait()
@@ -67,4 +67,4 @@ def test_room_that_is_not_made_in_time() -> None:
         return loop.time()
 
     began = loop.time()
-    assert loop.run(story()) - began == pytest.approx(3.0)
+    assert loop.run(scenario()) - began == pytest.approx(3.0)

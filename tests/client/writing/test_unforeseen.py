@@ -20,7 +20,7 @@ def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: p
     def fails(*_: Any, **__: Any) -> str:
         raise ValueError("not foreseen")
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             monkeypatch.setattr(c.context.placement, "replacement", fails)
             writer = await c.create((2, 2, 2), [five[0].id, DEAD])
@@ -30,7 +30,7 @@ def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: p
                 await writer.append(b"two")
             assert (await writer.close()).state is LedgerState.CLOSED
 
-    run(story())
+    run(scenario())
 
 
 class Failing:
@@ -56,7 +56,7 @@ def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> 
     fails.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), wrap=Failing) as c:
             writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
             await writer.append(b"one")
@@ -69,4 +69,4 @@ def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> 
             store.fails = False
             assert (await writer.close()).last_entry == 0
 
-    run(story())
+    run(scenario())

@@ -73,7 +73,7 @@ def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
     refuse.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), use_v2_wire_protocol=v2, outstanding_max=100) as c:
             for sizes in ((3, 3, 2), (4, 2, 2), (4, 3, 1), (1, 1, 1)):
                 writer = await c.create(sizes)
@@ -92,14 +92,14 @@ def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
             with pytest.raises(IncorrectParameter, match="the limit is"):
                 (await c.create((1, 1, 1))).try_append(bytes(6 << 20))
 
-    run(story())
+    run(scenario())
 
 
 def test_outstanding_adds_are_bounded(five: list[BookieProcess]) -> None:
     """Pending adds stay within the limits, by count and by bytes; further adds wait."""
     bookie = five[0]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(bookie), outstanding_max=8, outstanding_bytes_max=1 << 20) as c:
             for size in (10, 300_000):
                 writer = await c.create((1, 1, 1))
@@ -110,14 +110,14 @@ def test_outstanding_adds_are_bounded(five: list[BookieProcess]) -> None:
                 assert writer.last_add_confirmed == 49
                 await writer.close()
 
-    run(story())
+    run(scenario())
 
 
 def test_ids_of_ones_own(five: list[BookieProcess]) -> None:
     """Chosen ids are added in any order and acknowledged in theirs; adds after a gap fail when the ledger is closed."""
     bookie = five[0]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(bookie)) as c:
             writer = await c.create((1, 1, 1), advanced=True)
             adds = [await writer.append_async(payload(k), k) for k in (3, 1, 0, 2, 7)]
@@ -130,13 +130,13 @@ def test_ids_of_ones_own(five: list[BookieProcess]) -> None:
             metadata = (await c.context.metadata.read(writer.ledger)).value
             assert (metadata.last_entry, metadata.length) == (3, sum(len(payload(k)) for k in range(4)))
 
-    run(story())
+    run(scenario())
 
 
 def test_deferred_syncs_and_force(five: list[BookieProcess]) -> None:
     """Acknowledged adds raise the LAC when they are forced; a close keeps that LAC."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((2, 2, 2), deferred_sync=True)
             await writer.force()
@@ -152,13 +152,13 @@ def test_deferred_syncs_and_force(five: list[BookieProcess]) -> None:
             with pytest.raises(LedgerClosed):
                 await writer.force()
 
-    run(story())
+    run(scenario())
 
 
 def test_explicit_lac(five: list[BookieProcess]) -> None:
     """L7: while nothing is added, bookies are sent the LAC of the last add, so that tailing readers see it (OP6)."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), explicit_lac_interval_s=0.01) as c:
             writer = await c.create((3, 3, 2))
             assert await writer.append(b"one") == 0
@@ -170,7 +170,7 @@ def test_explicit_lac(five: list[BookieProcess]) -> None:
                         holders.add(bookie)
             await writer.close()
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.crash
@@ -179,7 +179,7 @@ def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
     lost.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), outstanding_max=200) as c:
             writer = await c.create((3, 2, 2), [bookie.id for bookie in five[2:5]])
             adds = await append_all(writer, COUNT)
@@ -195,13 +195,13 @@ def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
             assert len(metadata.segments) >= 2
             assert not {five[3].id, five[4].id} & set(metadata.segments[-1].bookies)
 
-    run(story())
+    run(scenario())
 
 
 def test_paused_bookie(five: list[BookieProcess]) -> None:
     """A hung bookie delays no add if the ack quorum does not need it, and is replaced after its timeout."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), add_timeout_s=SLOW_S) as c:
             ensemble = [bookie.id for bookie in five[:3]]
             writer = await c.create((3, 3, 2), ensemble)
@@ -219,7 +219,7 @@ def test_paused_bookie(five: list[BookieProcess]) -> None:
             assert metadata.segments[-1].bookies[:2] == tuple(ensemble[:2])
             assert metadata.segments[-1].bookies[2] not in ensemble
 
-    run(story())
+    run(scenario())
 
 
 def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., list[BookieProcess]]) -> None:
@@ -227,7 +227,7 @@ def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., 
     (read_only,) = new_bookies(1, metadataServiceUri=uri_of(five[0]), forceReadOnlyBookie="true")
     read_only.start()
 
-    async def story() -> None:
+    async def scenario() -> None:
         for delay in (False, True):
             async with client(uri_of(five[0]), delay_ensemble_change=delay) as c:
                 writer = await c.create((3, 3, 2), [five[0].id, five[1].id, read_only.id])
@@ -238,13 +238,13 @@ def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., 
                 await writer.close()
                 await c.check(writer, [payload(k) for k in range(writer.last_add_pushed + 1)])
 
-    run(story())
+    run(scenario())
 
 
 def test_delayed_ensemble_change(five: list[BookieProcess]) -> None:
     """With delayEnsembleChange a bookie is replaced only when the ack quorum needs another one."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), delay_ensemble_change=True) as c:
             writer = await c.create((3, 3, 2), [five[0].id, five[1].id, DEAD])
             for k in range(100):
@@ -259,13 +259,13 @@ def test_delayed_ensemble_change(five: list[BookieProcess]) -> None:
             await writer.close()
             await c.check(writer, [payload(k) for k in range(100)])
 
-    run(story())
+    run(scenario())
 
 
 def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
     """L8, L12: a fence ends the writer: pending adds fail in order, and nothing more is acknowledged."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((3, 3, 2))
             await append_all(writer, 100)
@@ -281,7 +281,7 @@ def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
             await writer.close()
             await c.check(writer, [payload(k) for k in range(100)])
 
-    run(story())
+    run(scenario())
 
 
 def test_too_few_bookies(five: list[BookieProcess]) -> None:
@@ -289,7 +289,7 @@ def test_too_few_bookies(five: list[BookieProcess]) -> None:
     entries.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), add_timeout_s=SLOW_S) as c:
             c.context.placement.bookies_changed(frozenset(bookie.id for bookie in five[:3]), frozenset())
             writer = await c.create((3, 3, 3))
@@ -306,14 +306,14 @@ def test_too_few_bookies(five: list[BookieProcess]) -> None:
             assert all(isinstance(end, NotEnoughBookies) for end in ends[100:])
             await c.check(writer, [payload(k) for k in range(100)])
 
-    run(story())
+    run(scenario())
 
 
 def test_wrong_password(five: list[BookieProcess]) -> None:
     """A bookie that has another key for the ledger ends the writer."""
     bookie = five[0]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(bookie)) as c:
             writer = await c.create((1, 1, 1), [bookie.id])
             await c.context.bookies.add(
@@ -322,13 +322,13 @@ def test_wrong_password(five: list[BookieProcess]) -> None:
             with pytest.raises(UnauthorizedAccess, match=f"ledger {writer.ledger}, entry 0: bookie {bookie.id}"):
                 await writer.append(b"x")
 
-    run(story())
+    run(scenario())
 
 
 def test_quorum_timeout(five: list[BookieProcess]) -> None:
     """addEntryQuorumTimeoutSec ends a ledger whose adds reach no ack quorum in that time."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), add_quorum_timeout_s=SLOW_S) as c:
             writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
             await writer.append(b"one")
@@ -341,7 +341,7 @@ def test_quorum_timeout(five: list[BookieProcess]) -> None:
             await writer.close()
             await c.check(writer, [b"one"])
 
-    run(story())
+    run(scenario())
 
 
 class Gate:
@@ -377,7 +377,7 @@ def gates(c: Client) -> Gate:
 def test_nothing_is_acknowledged_before_the_store_has_it(five: list[BookieProcess]) -> None:
     """L6: bookies fail one after another while the store hangs; acks wait for it, and survive conflicting changes."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0]), wrap=Gate, add_timeout_s=SLOW_S) as c:
             gate = gates(c)
             writer = await c.create((3, 3, 2), [five[0].id, five[1].id, DEAD])
@@ -399,7 +399,7 @@ def test_nothing_is_acknowledged_before_the_store_has_it(five: list[BookieProces
             assert len(metadata.segments) == 1
             assert not {five[1].id, DEAD} & set(metadata.segments[0].bookies)
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ def test_nothing_is_acknowledged_before_the_store_has_it(five: list[BookieProces
 def test_ledger_lost_in_the_store(five: list[BookieProcess], state: LedgerState, error: type[BookKeeperError]) -> None:
     """L12: a writer that finds the ledger closed or in recovery at an ensemble change acknowledges nothing more."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((3, 3, 3), [five[0].id, five[1].id, DEAD])
             store = c.context.metadata
@@ -424,19 +424,19 @@ def test_ledger_lost_in_the_store(five: list[BookieProcess], state: LedgerState,
             else:
                 assert (await store.read(writer.ledger)).value.state is state
 
-    run(story())
+    run(scenario())
 
 
 def test_deferred_syncs_bear_no_change(five: list[BookieProcess]) -> None:
     """Bookies with unsynced, acknowledged entries cannot be replaced, so the ledger ends."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((3, 3, 3), [five[0].id, five[1].id, DEAD], deferred_sync=True)
             with pytest.raises(WriteError, match="cannot be moved"):
                 await writer.append(b"two")
 
-    run(story())
+    run(scenario())
 
 
 @pytest.mark.thorough
@@ -446,7 +446,7 @@ def test_a_bookie_that_was_away_is_not_trusted_with_a_force(five: list[BookiePro
     Its answer to the force concerns only what it still has, so the ledger ends where it was forced last.
     """
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
             writer = await c.create((2, 2, 2), [five[0].id, five[1].id], deferred_sync=True)
             await append_all(writer, 5)
@@ -465,14 +465,14 @@ def test_a_bookie_that_was_away_is_not_trusted_with_a_force(five: list[BookiePro
             await writer.close()
             await c.check(writer, [payload(k) for k in range(5)])
 
-    run(story())
+    run(scenario())
 
 
 def test_closed_client(five: list[BookieProcess]) -> None:
     """When the client closes, pending adds end with ClientClosed, and so does everything later."""
     bookie = five[0]
 
-    async def story() -> None:
+    async def scenario() -> None:
         async with client(uri_of(bookie)) as c:
             writer = await c.create((1, 1, 1), [bookie.id])
             await writer.append(b"one")
@@ -488,4 +488,4 @@ def test_closed_client(five: list[BookieProcess]) -> None:
             with pytest.raises(ClientClosed):
                 await writer.close()
 
-    run(story())
+    run(scenario())

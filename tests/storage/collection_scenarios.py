@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.reference.storage import entry
 from tests.storage.collecting import KEY, KIB, Collecting
 
-__all__ = ["STORIES", "Story"]
+__all__ = ["Scenario", "SCENARIOS"]
 
 
 def two_ledgers(root: Path, **settings: object) -> Collecting:
@@ -155,20 +155,20 @@ def a_read_that_found_a_ledger_deleted(root: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Story:
+class Scenario:
     """A scenario, and the bit of the planted bug that it must reveal (0 for none)."""
 
     tell: Callable[[Path], None]
     bug: int = 0
 
 
-STORIES = {
-    "a log goes under a read": Story(a_log_goes_under_a_read, 512),
-    "a read while a log is copied": Story(a_read_while_a_log_is_copied, 256),
-    "a deleted ledger is there anew": Story(a_deleted_ledger_is_there_anew, 1024),
-    "a flush under way is waited for": Story(a_flush_under_way_is_waited_for),
-    "a read that found a ledger deleted": Story(a_read_that_found_a_ledger_deleted),
+SCENARIOS = {
+    "a log goes under a read": Scenario(a_log_goes_under_a_read, 512),
+    "a read while a log is copied": Scenario(a_read_while_a_log_is_copied, 256),
+    "a deleted ledger is there anew": Scenario(a_deleted_ledger_is_there_anew, 1024),
+    "a flush under way is waited for": Scenario(a_flush_under_way_is_waited_for),
+    "a read that found a ledger deleted": Scenario(a_read_that_found_a_ledger_deleted),
 }
 
 if __name__ == "__main__":
-    STORIES[sys.argv[1]].tell(Path(sys.argv[2]))
+    SCENARIOS[sys.argv[1]].tell(Path(sys.argv[2]))
