@@ -197,7 +197,7 @@ def test_answers_that_nobody_takes(bookies: Bookies) -> None:
             peer.sock.sendall(ask)
         until(lambda: metric(bookie, "pybookie_port_peers_turned_away_total", port="http", reason="slow_reader") == 4)
         assert probe(bookie) == 200
-    until(lambda: "it did not take its answer in time" in bookie.log_text())
+    until(lambda: "it did not receive its response in time" in bookie.log_text())
 
 
 @pytest.mark.thorough
@@ -227,7 +227,7 @@ def test_connections_of_one_address(bookies: Bookies) -> None:
         assert metric(bookie, "pybookie_port_connections", port="admin") == 17
     reason = "connections_of_address"
     assert metric(bookie, "pybookie_port_peers_turned_away_total", port="admin", reason=reason) == 4
-    until(lambda: "too many connections of its address" in bookie.log_text())
+    until(lambda: "too many connections from its address" in bookie.log_text())
 
 
 def test_a_flood_leaves_other_addresses_alone(bookies: Bookies) -> None:
@@ -311,7 +311,7 @@ def test_handshakes_that_stop_half_way(bookies: Bookies, tmp_path: Path) -> None
     channel = open_channel(bookie.admin, AdminAccess(True, str(ca.certificate)))
     check(channel)
     channel.close()
-    until(lambda: "its handshake or its request was not whole in time" in bookie.log_text())
+    until(lambda: "its handshake or its request was not complete in time" in bookie.log_text())
 
 
 def test_what_is_no_request_fills_no_log(bookies: Bookies) -> None:
