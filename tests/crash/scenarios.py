@@ -44,7 +44,7 @@ STALLS = 0.7
 END_S = 5.0
 """How long a process gets whose planted bug is that it does not end."""
 PATIENCE_S = 60.0
-CARRIED_OVER = "was journaled again"
+CARRIED_OVER = "were written to the journal again"
 HELD_BACK_ADDS = 60_000
 """150 MB: with fewer adds there would be no backlog to carry over."""
 HELD_BACK_BYTES = 96 << 20
