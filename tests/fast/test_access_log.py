@@ -1,5 +1,5 @@
-"""The access log (server.access_log): what was answered is written down as it was, files take turns, nobody waits for
-it.
+"""Test the access log (server.access_log): lines describe requests as they were answered, files are rotated, and no
+request waits for the log.
 """
 
 import csv
@@ -19,26 +19,26 @@ COLUMNS = "ts_us,op,ledger_id,entry_id,size,source,log_id,position,client,latenc
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """Of one file."""
+    """Return the lines of one file."""
     with path.open() as lines:
         return list(csv.DictReader(lines))
 
 
 @pytest.fixture
 def log_path(tmp_path: Path) -> Path:
-    """Beside the bookie."""
+    """Return a path outside of the bookie's directories."""
     return tmp_path / "access.csv"
 
 
 @pytest.fixture
 def bookie(tmp_path: Path, log_path: Path) -> Iterator[LocalBookie]:
-    """Everything is noted."""
+    """Run a bookie that logs every request."""
     with local_bookie(tmp_path / "bookie", access_log=str(log_path), access_log_share=1.0) as one:
         yield one
 
 
 def test_each_way_an_entry_is_served(bookie: LocalBookie, log_path: Path) -> None:
-    """Adds; reads from the write cache, the disk and the read cache; a batch. What is not there leaves no line."""
+    """Adds, batch reads, and reads from the write cache, disk and read cache are logged. A failed read is not."""
     before = time.time_ns() // 1000
     with bookie.peer() as peer:
         for entry in range(3):
@@ -67,7 +67,7 @@ def test_each_way_an_entry_is_served(bookie: LocalBookie, log_path: Path) -> Non
 
 
 def test_files_take_turns(tmp_path: Path, log_path: Path) -> None:
-    """At most so many, each about as large as it may be; none is lost between two, and a start begins a new one."""
+    """Number and size of the files are limited, no line is lost at a rotation, and a start begins a new file."""
     settings: dict[str, Any] = {"access_log": str(log_path), "access_log_share": 1.0, "access_log_file_bytes_max": 2000}
     for start in range(2):
         with local_bookie(tmp_path / "bookie", access_log_files_max=3, **settings) as bookie, bookie.peer() as peer:
@@ -83,7 +83,7 @@ def test_files_take_turns(tmp_path: Path, log_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_share_of_them(tmp_path: Path, log_path: Path) -> None:
-    """About a tenth of four thousand; none without a path."""
+    """At a share of 0.1 about 400 of 4,000 adds are logged. Without a path there is no access log."""
     with local_bookie(tmp_path / "one", access_log=str(log_path), access_log_share=0.1) as bookie:
         with bookie.peer() as peer:
             for entry in range(4000):
@@ -95,7 +95,7 @@ def test_a_share_of_them(tmp_path: Path, log_path: Path) -> None:
 
 
 def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
-    """Everybody is served; what was lost, and what found no room meanwhile, is counted."""
+    """Requests are served although no file can be written; lines that are lost or find a full buffer are counted."""
     gone = str(tmp_path / "gone" / "access.csv")
     with (
         local_bookie(tmp_path / "bookie", access_log=gone, access_log_share=1.0, io_threads=1) as bookie,
@@ -111,7 +111,7 @@ def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [{"sample_rate": 0.0}, {"sample_rate": 1.5}, {"files_max": 65}, {"files_max": 0}])
 def test_settings_out_of_range(log_path: Path, wrong: dict[str, float]) -> None:
-    """Named."""
+    """A setting that is out of range is refused with an error that names the range."""
     settings = {"sample_rate": 1.0, "file_bytes_max": 100, "files_max": 2, **wrong}
     with pytest.raises(ValueError, match="they must be in"):
         AccessLogBuffer(log_path, **settings)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The window of an add stream: any order of answers, refusals, foreign answers, and the latency histogram."""
+"""Test the window of an add stream: responses in any order, refusals, foreign responses, and the latency histogram."""
 
 import random
 from typing import Any
@@ -13,7 +13,7 @@ from bookie._fast.client.framing_v2 import RESPONSE
 
 
 def answers(*rows: tuple[int, int, int], op: int = 1) -> Any:
-    """A table of (ledger, entry, code)."""
+    """Build a table of responses from (ledger, entry, code)."""
     table = np.zeros(len(rows), dtype=RESPONSE)
     for k, (ledger, entry, code) in enumerate(rows):
         table[k] = (op, code, ledger, entry, 0, 0, 0)
@@ -22,7 +22,7 @@ def answers(*rows: tuple[int, int, int], op: int = 1) -> Any:
 
 @given(st.integers(0, 2**40), st.integers(1, 40), st.integers(0, 2**32))
 def test_any_order(first: int, capacity: int, seed: int) -> None:
-    """The base follows the lowest unanswered id, whatever the order; ids wrap around the window many times."""
+    """The base is the lowest unanswered id in whatever order responses arrive, even after many wraps of the window."""
     window = AddWindow(7, first, capacity)
     chance = random.Random(seed)
     unanswered: list[int] = []
@@ -44,7 +44,7 @@ def test_any_order(first: int, capacity: int, seed: int) -> None:
 
 
 def test_foreign_answers_are_left_alone() -> None:
-    """Other ledgers, other operations, ids outside of what was sent and second answers stay in the table."""
+    """Responses for other ledgers, operations and ids that were not sent, and second ones, stay in the table."""
     window = AddWindow(7, 10, 8)
     window.sent(4)
     assert window.acknowledge(answers((8, 10, 0), (7, 9, 0), (7, 14, 0)), 3) == 0
@@ -55,7 +55,7 @@ def test_foreign_answers_are_left_alone() -> None:
 
 
 def test_transactions_name_the_adds_of_v3() -> None:
-    """A V3 stream takes answers by transaction alone; a status without a sub-response names no ledger and no entry."""
+    """A V3 stream matches responses by transaction id: without a sub-response they have no ledger and entry."""
     window = AddWindow(7, 10, 8, request_base=1000)
     window.sent(3)
     table = np.zeros(4, dtype=RESPONSE)
@@ -67,7 +67,7 @@ def test_transactions_name_the_adds_of_v3() -> None:
 
 
 def test_refusal_bounds_what_is_confirmed() -> None:
-    """The lowest refused id counts, in whatever order refusals arrive, and is never confirmed."""
+    """The lowest refused id is reported, in whatever order refusals arrive, and is never confirmed."""
     window = AddWindow(7, 0, 8)
     window.sent(6)
     window.acknowledge(answers((7, 5, 104), (7, 0, 0), (7, 1, 0)), 3)
@@ -77,7 +77,7 @@ def test_refusal_bounds_what_is_confirmed() -> None:
 
 
 def test_window_is_bounded() -> None:
-    """More than the free places cannot be sent."""
+    """Sending more entries than there are free places is refused."""
     window = AddWindow(7, 0, 4)
     window.sent(3)
     with pytest.raises(ValueError, match="2 entries do not fit into the 1 free places"):
@@ -86,14 +86,14 @@ def test_window_is_bounded() -> None:
 
 @pytest.mark.parametrize(("first", "capacity", "text"), [(-1, 1, "first entry is -1"), (0, 0, "outstanding is 0")])
 def test_bad_window(first: int, capacity: int, text: str) -> None:
-    """Arguments outside their range are named."""
+    """The error for an argument outside its range names the argument."""
     with pytest.raises(ValueError, match=text):
         AddWindow(7, first, capacity)
 
 
 @given(st.lists(st.integers(0, 2**60), min_size=1), st.floats(0, 1))
 def test_percentiles(latencies: list[int], fraction: float) -> None:
-    """A percentile bounds the true one from above, within 1/32."""
+    """The answer is an upper bound of the exact percentile, and at most 1/32 too high."""
     counts = np.zeros(len(AddWindow(0, 0, 1).latency_counts), dtype=np.int64)
     for ns in latencies:
         shift = max(ns.bit_length() - 6, 0)
@@ -104,5 +104,5 @@ def test_percentiles(latencies: list[int], fraction: float) -> None:
 
 
 def test_percentile_of_nothing() -> None:
-    """No events, no latency."""
+    """The percentile of no events is 0."""
     assert percentile_ns(np.zeros(64, dtype=np.int64), 0.99) == 0

@@ -1,4 +1,4 @@
-"""The unanswered adds of a connection against a dictionary: each answer is taken once, by the sender that it is for."""
+"""Test the unanswered adds of a connection against a dictionary: each response goes once to the sender of its add."""
 
 from collections import defaultdict
 from typing import Any
@@ -15,7 +15,7 @@ ADD_V2, ADD_V3, READ = 1, 2, 9
 
 
 def answers(named: list[tuple[int, int, int, int]], code: int = 0) -> Any:
-    """A table of (op, ledger, entry, transaction)."""
+    """Build a table of responses from (op, ledger, entry, transaction)."""
     rows = np.zeros(len(named), dtype=framing_v2.RESPONSE)
     for row, (op, ledger, entry, transaction) in zip(rows, named, strict=True):
         row["op"], row["ledger"], row["entry"], row["request_id"], row["code"] = op, ledger, entry, transaction, code
@@ -23,12 +23,12 @@ def answers(named: list[tuple[int, int, int, int]], code: int = 0) -> Any:
 
 
 def ids(*entries: int) -> Any:
-    """Entry ids as an array."""
+    """Return entry ids as an array."""
     return np.array(entries, dtype=np.int64)
 
 
 def taken(adds: AddsInFlight, rows: Any) -> tuple[int, list[tuple[int, int, int]]]:
-    """What is left, and (sender, entry, code) of what was taken."""
+    """Return the number of responses that are left, and (sender, entry, code) of those that were taken."""
     left, senders, entries, codes = adds.take(rows, len(rows))
     return left, list(zip(senders.tolist(), entries.tolist(), codes.tolist(), strict=True))
 
@@ -42,7 +42,9 @@ STEP: st.SearchStrategy[tuple[str, int, list[int]]] = st.one_of(
 
 @given(st.lists(STEP, max_size=40), st.booleans())
 def test_like_a_dictionary(steps: list[tuple[str, int, list[int]]], by_transaction: bool) -> None:
-    """BR11: any order of sends, answers (some twice, some to nothing) and leaves; sender n writes ledger n mod 2."""
+    """BR11: sends, responses (some twice, some without a request) and leaving senders in any order agree with the
+    model. Sender n writes ledger n mod 2.
+    """
     adds = AddsInFlight(by_transaction=by_transaction)
     model: dict[tuple[int, int], tuple[int, int]] = {}
     transactions: dict[tuple[int, int], int] = defaultdict(int)
@@ -77,7 +79,7 @@ def test_like_a_dictionary(steps: list[tuple[str, int, list[int]]], by_transacti
 
 
 def test_other_answers_stay_in_order() -> None:
-    """What is no add of ours moves to the front of the table, as it was."""
+    """Responses to other requests move to the front of the table unchanged and in order."""
     adds = AddsInFlight(by_transaction=False)
     adds.sent(3, 7, ids(5, 6, 7), 0, 10)
     rows = answers(
@@ -88,7 +90,7 @@ def test_other_answers_stay_in_order() -> None:
 
 
 def test_names_of_those_who_left() -> None:
-    """In V2 a name stays known until it is answered, whoever left; the answer goes to nobody."""
+    """In V2 the name of an add stays taken until its response arrives, which is dropped if the sender has left."""
     adds = AddsInFlight(by_transaction=False)
     adds.sent(1, 7, ids(5), 0, 10)
     adds.leave(1)
@@ -99,7 +101,7 @@ def test_names_of_those_who_left() -> None:
 
 
 def test_overdue() -> None:
-    """Senders by the time of what they wait for."""
+    """Senders are overdue once the deadline of their add has passed."""
     adds = AddsInFlight(by_transaction=True)
     adds.sent(1, 7, ids(5), 1, 10)
     adds.sent(2, 7, ids(5), 2, 20)
@@ -107,7 +109,7 @@ def test_overdue() -> None:
 
 
 def test_many() -> None:
-    """The table grows, and is empty again."""
+    """The table grows to 100,000 adds and is empty again after their responses."""
     adds = AddsInFlight(by_transaction=True)
     adds.sent(1, 7, np.arange(100_000), 1, 10)
     rows = answers([(ADD_V3, 0, 0, transaction) for transaction in range(100_000, 0, -1)])
@@ -117,7 +119,7 @@ def test_many() -> None:
 
 
 def test_bad_arguments() -> None:
-    """Sender 0 is a free place; a table has no more rows than it has."""
+    """Sender 0, which marks free places, and a count above the number of rows are refused."""
     adds = AddsInFlight(by_transaction=True)
     with pytest.raises(ValueError, match="sender is 0"):
         adds.sent(0, 7, ids(1), 1, 10)

@@ -1,4 +1,6 @@
-"""Requests under way, on real sockets while the disk stands still: refused, or not read, until some are done."""
+"""Test the limits of requests in progress, on real sockets while the disk stalls: requests beyond a limit are refused,
+or not read until others are done.
+"""
 
 from pathlib import Path
 from types import ModuleType
@@ -25,19 +27,19 @@ ONE_LOOP: dict[str, Any] = {"io_threads": 1}
 
 
 def adds(ids: range, flags: int = 0) -> list[Request]:
-    """Small entries of ledger 1."""
+    """Return small adds to ledger 1."""
     return [add(1, entry, b"x", flags=flags) for entry in ids]
 
 
 def stand_still(faulty: ModuleType, peer: Peer, *requests: Request) -> None:
-    """These are on their way to the disk, which does not sync them."""
+    """Send requests and wait until the sync of their group stalls."""
     rule = faulty.plan("fdatasync", "STALL", suffix=".txn")
     peer.send(*requests)
     assert faulty.wait_hit(rule, 30.0)
 
 
 def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
-    """Those over the limit of the loop are refused at once, as are forces and LACs; recovery adds and reads pass."""
+    """Adds, forces and LACs beyond the limit of the loop are refused at once; recovery adds and reads are accepted."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), pending_adds_max=10, **ONE_LOOP) as bookie,
         bookie.peer() as peer,
@@ -62,7 +64,7 @@ def test_more_adds_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
 
 
 def test_more_requests_of_one_connection_than_may_wait(tmp_path: Path, faulty: ModuleType) -> None:
-    """Only that connection is refused."""
+    """Only the connection with too many requests is refused."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), pending_per_connection_max=10, **ONE_LOOP) as bookie,
         bookie.peer() as peer,
@@ -92,8 +94,8 @@ URGENT = {
 @pytest.mark.parametrize("limit", ["pending_adds_max", "pending_per_connection_max"])
 @pytest.mark.parametrize("urgent", URGENT.values(), ids=URGENT)
 def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType, urgent: Request, limit: str) -> None:
-    """While nothing is synced, fences and recovery adds have room of their own above that of adds; then it ends: an
-    address has an eighth of it.
+    """While the sync stalls, fences and recovery adds have a limit of their own above that of adds. An address gets an
+    eighth of it, and its other urgent requests are refused.
     """
     settings: dict[str, Any] = {limit: 8, "pending_urgent_max": 16, **ONE_LOOP}
     with (
@@ -121,8 +123,9 @@ def test_a_flood_of_what_recoveries_ask_ends(tmp_path: Path, faulty: ModuleType,
 def test_an_address_has_its_share_of_what_is_urgent(
     tmp_path: Path, faulty: ModuleType, urgent: Request, ends: str
 ) -> None:
-    """High priority is a bit that anybody sets: who floods with it leaves room for recoveries of others, over as many
-    connections as he likes; and has his share again when they are answered or gone.
+    """Any client can set the bit for high priority. A client that floods with it, over however many connections,
+    leaves room for recoveries by others, and gets its share again when its requests are answered or its connection is
+    gone.
     """
     settings: dict[str, Any] = {"pending_adds_max": 8, "pending_urgent_max": 16, **ONE_LOOP}
     with (
@@ -157,7 +160,7 @@ def test_an_address_has_its_share_of_what_is_urgent(
 def test_where_clients_log_in_what_is_urgent_is_for_writers(
     tmp_path: Path, faulty: ModuleType, role: str, passes: bool
 ) -> None:
-    """A token that may only read is like anybody, whatever bit it sets; one that may write has all of the room."""
+    """The role `read` gets nothing of the urgent limit, whatever bit it sets; the role `write` may use all of it."""
     token = f"{role}-token-of-enough-bytes"
     provider = TokenServer(parse([f"{role}:{token}"], "here"))
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
@@ -178,7 +181,7 @@ def test_where_clients_log_in_what_is_urgent_is_for_writers(
 
 
 def test_urgent_reads_of_an_address_have_an_end(tmp_path: Path, faulty: ModuleType) -> None:
-    """They pass the limit of reads that wait for the disk as far as the address has its share."""
+    """Urgent reads pass the limit of reads that wait for the disk, but only within the share of their address."""
     cold(tmp_path)
     settings: dict[str, Any] = {"pending_reads_max": 4, "pending_urgent_max": 16, **ONE_LOOP}
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie, bookie.peer() as peer:
@@ -198,7 +201,7 @@ def test_urgent_reads_of_an_address_have_an_end(tmp_path: Path, faulty: ModuleTy
 
 
 def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
-    """Fences of a ledger whose fence is on its way to the disk wait for that one; none is answered before."""
+    """Fences of a ledger whose fence is not synced yet wait for its sync; none adds a record or is answered before."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), **ONE_LOOP) as bookie,
         bookie.peer() as peer,
@@ -219,7 +222,7 @@ def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
 
 
 def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -> None:
-    """Over that limit nothing is refused: it is not read, and served in order when the disk goes on."""
+    """Adds beyond this limit are not refused: they are read and served in order when the disk continues."""
     with (
         local_bookie(tmp_path, files=faulty.FaultyFiles(), adds_in_progress_max=10, **ONE_LOOP) as bookie,
         bookie.peer() as peer,
@@ -235,7 +238,7 @@ def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -
 
 
 def cold(directory: Path) -> None:
-    """Ten ledgers of a big entry each, on disk only."""
+    """Write ten ledgers of one large entry each, which are only on disk afterwards."""
     with local_bookie(directory) as bookie, bookie.peer() as peer:
         peer.send(*(add(ledger, 0, bytes(100_000)) for ledger in range(10)))
         assert [peer.answer().code for _ in range(10)] == [0] * 10
@@ -244,7 +247,7 @@ def cold(directory: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["pending_reads_max", "reads_in_progress_max"])
 def test_more_reads_than_may_wait(tmp_path: Path, faulty: ModuleType, limit: str) -> None:
-    """Reads while the disk stands still: refused over one limit, not read over the other; high priority passes."""
+    """While the disk stalls, reads beyond one limit are refused, beyond the other not read. High priority passes."""
     cold(tmp_path)
     settings: dict[str, Any] = {limit: 4, **ONE_LOOP}
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), **settings) as bookie, bookie.peer() as peer:

@@ -1,4 +1,4 @@
-"""The wish for short slices: granted or refused, it never disturbs the thread that makes it."""
+"""Test that asking for short time slices never disturbs the thread, whether the kernel grants it or not."""
 
 import os
 import threading
@@ -7,7 +7,7 @@ from bookie._fast.base.process import wish_short_slice
 
 
 def test_the_wish_keeps_policy_and_niceness() -> None:
-    """A thread that wished is still an ordinary one of the same niceness."""
+    """The thread keeps its scheduling policy and niceness."""
     seen: list[tuple[int, int]] = []
 
     def wish() -> None:

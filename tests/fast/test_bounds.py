@@ -1,4 +1,4 @@
-"""The limits and what follows of them: what one stage takes, those behind it can carry."""
+"""Test the limits and what is derived from them: each stage can process what the stage before it accepts."""
 
 import struct
 
@@ -17,12 +17,12 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 def entry_of(entry: int, size: int, ledger: int = 1) -> bytes:
-    """An entry of `size` bytes in all."""
+    """Return an entry of `size` bytes in total."""
     return struct.pack(">qqqq", ledger, entry, -1, 0).ljust(size, b"x")[:size]
 
 
 def test_limits_do_not_contradict_each_other() -> None:
-    """A record is what a frame brings, a group more than a record, and a file's offsets fit a group's 32 bits."""
+    """A frame's entry fits a record, a record a group, and offsets the 32 bits of a group and the 31 of a log."""
     assert entry_bytes_max(BOUNDS.frame_bytes) + 4 <= BOUNDS.record_bytes
     assert BOUNDS.record_bytes < BOUNDS.group_bytes
     assert BOUNDS.journal_file_bytes + BOUNDS.group_bytes < 1 << 32
@@ -30,7 +30,7 @@ def test_limits_do_not_contradict_each_other() -> None:
 
 
 def test_the_last_entry_can_be_indexed() -> None:
-    """The id that admission takes last is the last one of a run, and no run holds a later one."""
+    """The highest entry id that is admitted can end a run, and no run holds a higher one."""
     key, value, _ = pack_run(1, BOUNDS.entry_id, 0, 1024, [100])
     assert unpack_run(key, value)[1] == BOUNDS.entry_id
     with pytest.raises(ValueError, match="not a packed run"):
@@ -39,7 +39,7 @@ def test_the_last_entry_can_be_indexed() -> None:
 
 @given(st.sampled_from([-(2**63), -1, 0, 1, 2**62, BOUNDS.entry_id - 1, BOUNDS.entry_id, 2**63 - 1]), st.integers(1, 4))
 def test_the_write_cache_takes_what_a_flush_can_index(entry: int, times: int) -> None:
-    """And the same id again and again leaves one run of it."""
+    """The write cache refuses ids that the index cannot hold, and keeps one run for an id that is added repeatedly."""
     half = WriteHalf(64 * KIB)
     if not 0 <= entry <= BOUNDS.entry_id:
         with pytest.raises(ValueError, match="refused"):
@@ -52,7 +52,7 @@ def test_the_write_cache_takes_what_a_flush_can_index(entry: int, times: int) ->
 
 @pytest.mark.parametrize("cache_bytes", [8 * KIB, 10_001, 2 * MIB, 16 * MIB])
 def test_a_half_takes_the_entry_that_is_said_to_fit(cache_bytes: int) -> None:
-    """Whatever a half needs besides, for its page and for rounding, is left."""
+    """An entry of the size that is said to fit fits, together with the half's page and the rounding."""
     half = WriteHalf(cache_bytes // 2)
     assert half.put(entry_of(0, half_entry_bytes(cache_bytes)))
 
@@ -62,7 +62,7 @@ def test_a_half_takes_the_entry_that_is_said_to_fit(cache_bytes: int) -> None:
 def test_a_group_takes_the_entry_that_is_said_to_fit(
     buffer_bytes: int, alignment: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """And not a byte more: the rest is for padding."""
+    """A group takes an entry of the size that is said to fit and not a byte more, since padding needs the rest."""
     committer = JournalCommitter(
         str(tmp_path_factory.mktemp("journal")), Files(), buffer_bytes=buffer_bytes, alignment_bytes=alignment,
         file_bytes_max=16 * MIB, prealloc_bytes=MIB, backups_max=0, group_wait_ms=0, group_bytes=0, group_entries=0,
@@ -77,6 +77,6 @@ def test_a_group_takes_the_entry_that_is_said_to_fit(
 
 
 def test_the_journals_groups_end_where_their_numbers_do() -> None:
-    """However large the buffer: a group counts its bytes in 32 bits."""
+    """The size of a group fits 32 bits, however large the buffer is."""
     assert group_entry_bytes(1 << 40, 4096) < BOUNDS.group_bytes
     assert group_entry_bytes(4096, 65536) == 0

@@ -1,4 +1,4 @@
-"""Branch pages against what they were when they were written: kept in memory, or summed up."""
+"""Test that branch pages of the index are verified, against copies kept in memory or against checksums."""
 
 import struct
 from collections.abc import Iterator
@@ -25,19 +25,19 @@ from tests.fast.test_index_search import (
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The index of the tests of searches."""
+    """Return the index that the tests of searches use."""
     return build(tmp_path)
 
 
 @pytest.fixture
 def found(file: Path) -> Iterator[RunFile]:
-    """The file, opened while it is sound."""
+    """Open the index while it is intact."""
     with closing(RunFile(file)) as opened:
         yield opened
 
 
 def test_branches_in_memory_are_not_read(file: Path) -> None:
-    """As many as it may keep, those above others first: the searches are the same, with fewer reads."""
+    """As many branches as allowed are kept in memory, upper levels first; searches find the same with fewer reads."""
     runs = truth(file)
     run = next(iter(runs.values()))
     reads = []
@@ -52,7 +52,7 @@ def test_branches_in_memory_are_not_read(file: Path) -> None:
 
 
 def reads_of(found: RunFile, run: FoundRun) -> int:
-    """How many reads a search takes: the first one that no longer fails."""
+    """Return how many reads a search needs, by failing the first, the second and so on until the search succeeds."""
     try:
         for nth in range(1, 5):
             plan("pread", "EIO", nth=nth, suffix="data.mdb")
@@ -67,7 +67,7 @@ def reads_of(found: RunFile, run: FoundRun) -> int:
 
 
 def test_b7_a_child_that_is_of_the_past_is_never_followed(file: Path, found: RunFile) -> None:
-    """B7: a branch that leads to an older copy of its leaf, checksums and chain of which are right, is damage."""
+    """B7: a branch that points to an older copy of its leaf is reported as damage, although all checksums are right."""
     runs = truth(file)
     pages, data = live_pages(file), file.read_bytes()
     leaves: dict[bytes, list[int]] = {}

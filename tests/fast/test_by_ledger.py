@@ -1,4 +1,4 @@
-"""The hash by ledger id (base.by_ledger) beside a dict."""
+"""Test the hash table by ledger id (base.by_ledger) against a dictionary."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_as_a_dict(steps: list[tuple[str, int, int]]) -> None:
-    """Any order of putting, finding, dropping and clearing."""
+    """Putting, finding, dropping and clearing in any order gives the same results as a dictionary."""
     table, model = Table(), dict[int, int]()
     for step, ledger, value in steps:
         if step == "put":
@@ -38,7 +38,7 @@ def test_as_a_dict(steps: list[tuple[str, int, int]]) -> None:
 
 
 def test_growth_keeps_all() -> None:
-    """Many times the first number of buckets, in an order that fills few of them first."""
+    """Nothing is lost while the table grows to many times its first number of buckets, with ids that collide."""
     table = Table()
     ids = [way * 16 + rest for rest in range(16) for way in range(1000)]
     for ledger in ids:

@@ -1,4 +1,4 @@
-"""What is counted of the read cache (cache.stats): thrash shows, a cache that is large enough shows none."""
+"""Test the counters of the read cache (cache.stats): they show thrashing, and none if the cache is large enough."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +11,13 @@ from tests.storage.opened import KIB, MIB, Opened
 
 SIZE = 1000
 RECORD = 4 + 24 + SIZE
-# Readahead is half a segment at most: here twenty entries, and no second page of twenty fits beside them.
+# Readahead is at most half a segment: twenty entries here. A second page of twenty entries does not fit beside them.
 PAGE_A_SEGMENT = {"read_segment_bytes": 41216, "read_cache_bytes": 2 * 41216, "readahead_bytes": 20 * RECORD}
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., Opened]]:
-    """Storage on one directory; ends with its test."""
+    """Return a function that opens storage on one directory. The storage is closed after the test."""
     open_ones: list[Opened] = []
 
     def make(**settings: object) -> Opened:
@@ -30,7 +30,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Opened]]:
 
 
 def fill(one: Opened, ledgers: int, entries: int) -> None:
-    """Entries of RECORD bytes in the entry logs."""
+    """Write entries of RECORD bytes per record and flush them to the entry logs."""
     for ledger in range(ledgers):
         for at in range(entries):
             one.direct.add(entry(ledger, at, payload=bytes(SIZE)))
@@ -39,14 +39,14 @@ def fill(one: Opened, ledgers: int, entries: int) -> None:
 
 
 def read(one: Opened, ledger: int, first: int, count: int = 1) -> None:
-    """Take these entries."""
+    """Read these entries."""
     held = one.direct.read(ledger, first, count=count, size=count * RECORD)
     assert (held.status, held.count) == ("OK", count)
     held.release()
 
 
 def test_a_cache_that_holds_all(opened: Callable[..., Opened]) -> None:
-    """Everything once from disk, nothing evicted; later reads hit."""
+    """Each entry is read from disk once, nothing is evicted, and later reads are hits."""
     one = opened(read_cache_bytes=MIB, readahead_bytes=10 * RECORD)
     fill(one, 2, 50)
     for _ in range(3):
@@ -63,8 +63,8 @@ def test_a_cache_that_holds_all(opened: Callable[..., Opened]) -> None:
 
 
 def test_thrash(opened: Callable[..., Opened]) -> None:
-    """RC4: readers that begin in turn, more of them than the ring has room for: most of what is read ahead leaves
-    unused and is read again.
+    """RC4: with more readers than the cache has room for, each reading in turn, most entries that were read ahead are
+    evicted unused and read again.
     """
     one = opened(**PAGE_A_SEGMENT)
     fill(one, 8, 20)
@@ -82,7 +82,7 @@ def test_thrash(opened: Callable[..., Opened]) -> None:
 
 
 def test_taken_in_any_order(opened: Callable[..., Opened]) -> None:
-    """One page of twenty: taken twice in order, here and there, or not at all."""
+    """Entries of a page that are read twice, out of order or not at all are counted correctly as used and unused."""
     one = opened(**PAGE_A_SEGMENT)
     fill(one, 5, 20)
     for first in (0, 0, 5):
@@ -97,7 +97,7 @@ def test_taken_in_any_order(opened: Callable[..., Opened]) -> None:
 
 
 def test_striped_ledgers_are_told_apart_by_entry(opened: Callable[..., Opened]) -> None:
-    """A ledger of which every third entry is elsewhere: each entry that comes again is counted, no gap is."""
+    """In a ledger with every third entry elsewhere, entries that are read again are counted, and gaps are not."""
     one = opened(**PAGE_A_SEGMENT)
     for ledger in range(8):
         for at in range(30):
@@ -112,7 +112,7 @@ def test_striped_ledgers_are_told_apart_by_entry(opened: Callable[..., Opened]) 
 
 
 def test_latencies(opened: Callable[..., Opened]) -> None:
-    """One look-up and one read of the log for each disk read."""
+    """Each disk read counts one look-up of a location and one read of the entry log."""
     one = opened()
     fill(one, 3, 10)
     for ledger in range(3):
@@ -125,7 +125,7 @@ def test_latencies(opened: Callable[..., Opened]) -> None:
 
 
 def test_adaptive_readahead_finds_what_fits(opened: Callable[..., Opened]) -> None:
-    """The readers of `test_thrash`: read again and again, the readahead shrinks; one reader alone gets it back."""
+    """With the readers of `test_thrash`, readahead shrinks while entries are read again, and grows with few readers."""
     one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB, readahead_bytes=15 * RECORD,
                  readahead_entries=15, adaptive_readahead=True)  # fmt: skip
     fill(one, 8, 200)

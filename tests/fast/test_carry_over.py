@@ -1,6 +1,5 @@
-"""A ledger directory that cannot be flushed holds back journal files that hold other directories' entries as well: how
-much of the journals' disks that may cost, and that nothing is lost while it is bounded (store.carry_over,
-journal.files).
+"""Test a ledger directory that cannot be flushed. It keeps journal files that also hold entries of other directories;
+the space that they take is bounded, and nothing is lost (store.carry_over, journal.files).
 """
 
 import shutil
@@ -20,12 +19,12 @@ from tests.storage.opened import JOURNAL, MIB, Opened
 
 FILE = JOURNAL["file_bytes_max"]
 CACHE = 6 * MIB
-"""Both halves of a directory."""
+"""The size of both halves of a directory's write cache."""
 HURRY = max(4 * CACHE, 4 * FILE)
 KEPT_FILES = 2 + 2 + 1
-"""Beside the backlog: backups, spares, and the file that is prepared ahead."""
+"""Files that are kept besides the backlog: backups, spares, and the file that is prepared ahead."""
 BOUND = HURRY + 2 * CACHE + (KEPT_FILES + 2) * FILE
-"""Of a journal: what starts the remedy, what that copies, and a round of the test."""
+"""The upper bound of a journal's size: the backlog that starts a carry-over, its copies, and a round of the test."""
 STUCK = 40
 KEY = b"k" * 20
 LAC = (7).to_bytes(8, "big") + (11).to_bytes(8, "big")
@@ -34,13 +33,13 @@ ROUND = [bytes([at]) * 50_000 for at in range(40)]
 
 
 def full(faulty: ModuleType, directory: str = "ledgers-1") -> None:
-    """Not a byte for a new file there."""
+    """Let a ledger directory have no space for new files."""
     for name in ("lastId.tmp", "lastMark.tmp"):
         faulty.plan("open", "ENOSPC", times=-1, suffix=f"{directory}/current/{name}")
 
 
 def opened(root: Path, files: object, **settings: object) -> Opened:
-    """Two ledger directories on one journal; a full one is no reason to be read-only."""
+    """Open two ledger directories on one journal, whose bookie does not become read-only when one of them is full."""
     one = Opened(root, ledger_dirs=2, files=files, backups_max=2, write_cache_bytes=2 * CACHE, **settings)  # type: ignore[arg-type]
     one.storage.allow(high_priority=False, any_full=False)
     return one
@@ -48,7 +47,7 @@ def opened(root: Path, files: object, **settings: object) -> Opened:
 
 @contextmanager
 def running(one: Opened) -> Iterator[None]:
-    """With the threads of journals and of the flush."""
+    """Run the threads of the journals and of the flush."""
     committers = one.storage._journals
     bodies = [body for committer in committers for body in (committer.run, committer.run_prepare)]
     threads = [threading.Thread(target=body) for body in (*bodies, one.checkpoints.run)]
@@ -65,8 +64,8 @@ def running(one: Opened) -> Iterator[None]:
 
 
 def write_stuck(one: Opened) -> None:
-    """Into the directory that is full: entries, one of them again in the other half, a key, a fence, an explicit LAC.
-    The flush thread runs.
+    """Write entries, one of them again in the other half, a master key, a fence and an explicit LAC to the directory
+    that is full. The flush thread must be running.
     """
     for at in range(STUCK):
         assert one.direct.wait(1, one.direct.add(entry(1, at, payload=bytes([at]) * 50_000), KEY), 60)
@@ -81,7 +80,7 @@ def write_stuck(one: Opened) -> None:
 
 
 def write_round(one: Opened, number: int) -> None:
-    """Two megabytes for the other directory."""
+    """Write two megabytes to the other directory."""
     for at, payload in enumerate(ROUND):
         group = one.direct.add(entry(0, len(ROUND) * number + at, payload=payload))
         assert group
@@ -89,12 +88,12 @@ def write_round(one: Opened, number: int) -> None:
 
 
 def journal_bytes(root: Path) -> int:
-    """On disk."""
+    """Return the disk space that the journal takes."""
     return sum(path.stat().st_blocks * 512 for path in (root / "journal-0/current").iterdir())
 
 
 def write_until(one: Opened, done: Callable[[], bool], resting: threading.Event | None = None) -> None:
-    """Rounds with a checkpoint after each until that is so. `resting` is set while nothing is written."""
+    """Write rounds with a checkpoint after each until `done()`. `resting` is set while nothing is written."""
     resting = resting or threading.Event()
     number = 0
     while not done():
@@ -109,7 +108,7 @@ def write_until(one: Opened, done: Callable[[], bool], resting: threading.Event 
 
 
 def held(one: Opened, ledger: int) -> dict[int, bytes]:
-    """Its entries from 0 on that can be read."""
+    """Return the entries of a ledger, from 0 on, that can be read."""
     found: dict[int, bytes] = {}
     for at in range(len(ROUND) * ROUNDS):
         read = one.direct.read(ledger, at)
@@ -121,7 +120,7 @@ def held(one: Opened, ledger: int) -> dict[int, bytes]:
 
 
 def check_stuck(one: Opened) -> None:
-    """All of `write_stuck` is there."""
+    """Check that everything that `write_stuck` wrote can be read."""
     stuck = {at: entry(1, at, payload=bytes([at]) * (50_000 if at < STUCK else 10_000)) for at in range(STUCK + 10)}
     assert held(one, 1) == stuck | {3: entry(1, 3, payload=b"newer")}
     assert held(one, 5) == {7: entry(5, 7)}
@@ -134,19 +133,20 @@ def check_stuck(one: Opened) -> None:
 
 
 def was_carried_over(one: Opened) -> bool:
-    """Whether what the full directory has in memory was journaled again, by this process."""
+    """Return whether this process has carried over the memory contents of the full directory."""
     return one.storage.stats()["carry_overs"] > 0
 
 
 def mark(root: Path, directory: int = 1) -> Mark | None:
-    """Of a ledger directory."""
+    """Return the last mark of a ledger directory."""
     return read_mark(root / f"ledgers-{directory}/current/lastMark")
 
 
 @pytest.mark.thorough
 def test_b15_a_full_directory_does_not_fill_the_journals_disk(tmp_path: Path, faulty: ModuleType) -> None:
-    """What it holds in memory is journaled again, its mark moves in place, and the files behind it go; over a crash on
-    the full disk, and one more when it has committer.
+    """The memory contents of the full directory are journaled again, its last mark is written in place, and older
+    journal files are deleted. This also survives a crash on the full disk, and another one when the disk has space
+    again.
     """
     one = opened(tmp_path, faulty.FaultyFiles())
     full(faulty)
@@ -182,8 +182,8 @@ STEPS = CARRYING, CARRIED, CARRY_MARKED = 71, 72, 73
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleType, step: int) -> None:
-    """The files as they are at each step are those that a kill leaves: everything is replayed from them, also on a
-    disk that is still full, and journaled again from there.
+    """The files at each step are what a kill would leave: everything is replayed from them, even on a disk that is
+    still full, and carried over again afterwards.
     """
     one = opened(tmp_path / "live", faulty.FaultyFiles())
     full(faulty)
@@ -218,8 +218,8 @@ def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleTy
 
 
 def test_b15_a_directory_that_cannot_be_helped(tmp_path: Path, faulty: ModuleType) -> None:
-    """A file system that copies on write takes no mark on a full disk: at its limit the journal takes no more adds,
-    nothing is journaled again in vain, and with committer in the directory it goes on.
+    """A copy-on-write file system cannot write the last mark on a full disk: the journal then stops taking adds at its
+    limit, nothing is carried over in vain, and the journal continues once the directory has space.
     """
     one = opened(tmp_path, faulty.FaultyFiles(), backlog_bytes_max=32 * MIB)
     full(faulty)
@@ -240,8 +240,8 @@ def test_b15_a_directory_that_cannot_be_helped(tmp_path: Path, faulty: ModuleTyp
 
 @pytest.mark.thorough
 def test_b15_a_directory_that_is_slow_before_it_is_full(tmp_path: Path, faulty: ModuleType) -> None:
-    """While a flush stands still nothing can be done for the journals: they stop at their limit all the same, and go on
-    when the disk says that it is full.
+    """While a flush hangs, nothing can be carried over: the journals stop at their limit all the same, and continue
+    when the disk reports that it is full.
     """
     one = opened(tmp_path, faulty.FaultyFiles(), backlog_bytes_max=16 * MIB, file_bytes_max=MIB)
     stalled = faulty.plan("open", "STALL", suffix="ledgers-1/current/lastId.tmp")
@@ -272,7 +272,7 @@ def test_b15_a_directory_that_is_slow_before_it_is_full(tmp_path: Path, faulty: 
 
 
 def test_b15_the_journals_disk_is_full_as_well(tmp_path: Path, faulty: ModuleType) -> None:
-    """It is given up, and no mark moves; later it is tried again."""
+    """If the journal's disk is full as well, the carry-over fails without moving the mark, and succeeds later."""
     one = opened(tmp_path, faulty.FaultyFiles())
     full(faulty)
     enough = threading.Event()

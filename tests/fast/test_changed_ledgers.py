@@ -1,5 +1,5 @@
-"""Records of changed ledgers on their way into the index (store.changed_ledgers): adds go on meanwhile, and nothing of
-what they change is lost, whatever becomes of the transaction.
+"""Test how records of changed ledgers get into the index (store.changed_ledgers): adds continue meanwhile, and none of
+their changes is lost, even if the transaction fails.
 """
 
 import threading
@@ -18,19 +18,19 @@ SHARDS = 64
 
 
 def shard(ledger: int) -> int:
-    """Which shard a ledger of a directory hashes to, as `shard_of`."""
+    """Return the shard of a ledger, as `shard_of` does."""
     return (ledger * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 58
 
 
 def neighbours(ledger: int, count: int) -> list[int]:
-    """Other ledgers of the same shard."""
+    """Return other ledgers of the same shard."""
     found = [other for other in range(1, 200 * count) if other != ledger and shard(other) == shard(ledger)]
     return found[:count]
 
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Opened]:
-    """A storage in which nobody is held any more when the test is over."""
+    """Open storage, and release threads that are held at a step after the test."""
     opened = Opened(tmp_path)
     yield opened
     crash_steps.hold_at_step(0)
@@ -38,7 +38,7 @@ def one(tmp_path: Path) -> Iterator[Opened]:
 
 
 def held_flush(one: Opened) -> threading.Thread:
-    """A checkpoint that stands still between two records of its transaction."""
+    """Start a checkpoint that stops between two records of its transaction."""
     crash_steps.hold_at_step(STEP_LEDGER_PUT)
     flush = threading.Thread(target=one.checkpoint)
     flush.start()
@@ -52,7 +52,7 @@ def go_on(flush: threading.Thread) -> None:
 
 
 def add_within(one: Opened, ledger: int, at: int, seconds: float) -> bool:
-    """Whether an add by another thread comes to its end while the flush is held, and is durable."""
+    """Return whether an add by another thread ends while the flush is held, and is durable."""
     user = one.user()
     done: list[bool] = []
 
@@ -69,7 +69,7 @@ def add_within(one: Opened, ledger: int, at: int, seconds: float) -> bool:
 
 
 def test_an_add_does_not_wait_for_puts_of_its_shard(one: Opened) -> None:
-    """A put may wait for the disk; ledgers of the same shard are added to, made and fenced meanwhile."""
+    """A put of a record may wait for the disk. Ledgers of its shard can be written, created and fenced meanwhile."""
     there, *others, fresh = neighbours(0, 5)
     for ledger in (there, *others):
         one.direct.add(entry(ledger, 0), KEY)
@@ -83,7 +83,7 @@ def test_an_add_does_not_wait_for_puts_of_its_shard(one: Opened) -> None:
 
 
 def test_a_change_between_copy_and_commit_is_in_the_next_flush(one: Opened) -> None:
-    """The record that was copied before the fence goes out without it, the next flush's with it."""
+    """A record that was copied before a fence is written without it, and the next flush writes it with the fence."""
     ledgers = neighbours(0, 3)
     for ledger in ledgers:
         one.direct.add(entry(ledger, 0), KEY)
@@ -101,7 +101,7 @@ def test_a_change_between_copy_and_commit_is_in_the_next_flush(one: Opened) -> N
 
 
 def test_many_ledgers_of_a_shard(one: Opened, tmp_path: Path) -> None:
-    """More than are copied at a time, some with long LACs: all records are there after the next start."""
+    """With more ledgers than are copied at a time, some with long LACs, all records are there after the next start."""
     ledgers = neighbours(0, 200)
     for ledger in ledgers:
         one.direct.add(entry(ledger, 0), KEY)
@@ -122,7 +122,7 @@ def test_many_ledgers_of_a_shard(one: Opened, tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_comes_to_nothing(tmp_path: Path) -> None:
-    """On a full map all records go into the next transaction, those that changed meanwhile as they are then."""
+    """After a transaction failed on a full map, a later one writes all records with their latest contents."""
     one = Opened(tmp_path, index_map_bytes=1 << 18)
     ledgers = neighbours(0, 4000)
     for ledger in ledgers:

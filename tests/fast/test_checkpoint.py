@@ -1,5 +1,5 @@
-"""The order of a checkpoint (store.checkpoint, store.last_mark, store.ledger_table, store.stores): a kill after any
-step, a disk that is full at any step, and what is read while one is under way (B4, B6, B8, B10).
+"""Test the order of a checkpoint (store.checkpoint, store.last_mark, store.ledger_table, store.stores): kills after
+any step, a full disk at any step, and reads during a checkpoint (B4, B6, B8, B10).
 """
 
 import signal
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def work(one: Opened, model: Stores, version: bytes) -> None:
-    """Entries old and new, a fence, a LAC; all of it durable."""
+    """Write entries, new ones and old ones again, a fence and a LAC, all of them durable."""
     for ledger in range(4):
         for at in (*range(5), 7):
             data = entry(ledger, at, payload=version + bytes(at))
@@ -36,7 +36,7 @@ def work(one: Opened, model: Stores, version: bytes) -> None:
 
 
 def check(one: Opened, model: Stores) -> None:
-    """Everything is served, and known, as the model has it."""
+    """Check that all ledgers and entries are as in the model."""
     for ledger, known in model.ledgers.items():
         state = one.direct.ledger(ledger)
         assert state is not None
@@ -48,7 +48,7 @@ def check(one: Opened, model: Stores) -> None:
 
 
 def dies(root: Path, step: int) -> None:
-    """The body of the child: two rounds of work, killed in the second one's checkpoint."""
+    """Run in the child: write two rounds, and kill the process during the second checkpoint."""
     from bookie._fast.base.crash_steps import crash_after_step
 
     one, model = Opened(root, ledger_dirs=2, journals=2), Stores()
@@ -62,7 +62,7 @@ def dies(root: Path, step: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS)
 def test_a_kill_after_any_step(tmp_path: Path, step: int) -> None:
-    """B4, B6, B8, B10: what was durable before is there after the next start, and the start after that."""
+    """B4, B6, B8, B10: everything that was durable is there after the next start, and the start after that."""
     code = (
         f"from pathlib import Path; from tests.fast.test_checkpoint import dies; dies(Path({str(tmp_path)!r}), {step})"
     )
@@ -91,7 +91,7 @@ def test_a_kill_after_any_step(tmp_path: Path, step: int) -> None:
     ("op", "suffix"), [("pwritev", ".log"), ("fdatasync", ".log"), ("pwritev", "lastMark.tmp"), ("rename", "lastMark")]
 )
 def test_a_full_disk(tmp_path: Path, faulty: ModuleType, op: str, suffix: str) -> None:
-    """B4, B6, B8, B10: the checkpoint fails and is tried again; nothing that it had in hand is forgotten."""
+    """B4, B6, B8, B10: the checkpoint fails and is tried again, and loses nothing."""
     one, model = Opened(tmp_path, files=faulty.FaultyFiles()), Stores()
     work(one, model, b"one")
     rule = faulty.plan(op, "ENOSPC", times=2, suffix=suffix)
@@ -115,7 +115,7 @@ def test_a_full_disk(tmp_path: Path, faulty: ModuleType, op: str, suffix: str) -
 
 
 def during_a_flush(faulty: ModuleType, one: Opened, body: Callable[[], None]) -> None:
-    """Run `body` while a half is on its way to the disk."""
+    """Run `body` while a half is being flushed."""
     rule = faulty.plan("fdatasync", "STALL", suffix=".log")
     flush = threading.Thread(target=one.checkpoint)
     flush.start()
@@ -128,7 +128,7 @@ def during_a_flush(faulty: ModuleType, one: Opened, body: Callable[[], None]) ->
 
 
 def test_while_a_half_is_flushed(tmp_path: Path, faulty: ModuleType) -> None:
-    """B21: the newest of an entry is served from the disk, the flushing half and the active one, before and after."""
+    """B21: the newest copy of an entry is served, be it on disk, in the flushing half or in the active one."""
     one, model = Opened(tmp_path, files=faulty.FaultyFiles()), Stores()
     work(one, model, b"one")
     one.checkpoint()
@@ -158,12 +158,12 @@ def test_while_a_half_is_flushed(tmp_path: Path, faulty: ModuleType) -> None:
 
 
 def stamped(ledger: int, at: int) -> bytes:
-    """Bytes that tell which entry they are."""
+    """Return an entry whose bytes show which entry it is."""
     return entry(ledger, at, payload=bytes([ledger, at % 256]) * 200)
 
 
 def write(one: Opened, ledger: int) -> None:
-    """600 entries in order; every 40th is waited for."""
+    """Write 600 entries in order, and wait for every 40th."""
     user = one.user()
     for at in range(600):
         group = user.add(stamped(ledger, at))
@@ -173,7 +173,7 @@ def write(one: Opened, ledger: int) -> None:
 
 
 def read(one: Opened, ledger: int, done: threading.Event, wrong: list[tuple[int, int, str]]) -> None:
-    """Batches round and round; `wrong` gets what was not as it was stored."""
+    """Read batches repeatedly until `done`; `wrong` collects reads that returned other bytes than were stored."""
     user, at = one.user(), 0
     while not done.is_set():
         held = user.read(ledger, at, count=20, size=MIB)
@@ -186,7 +186,7 @@ def read(one: Opened, ledger: int, done: threading.Event, wrong: list[tuple[int,
 
 
 def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
-    """B21: entries are served as they were stored while halves go to the disk beneath them, and after a crash."""
+    """B21: entries are served as they were stored while halves are flushed, and after a crash."""
     one = Opened(tmp_path, write_cache_bytes=MIB)
     done = threading.Event()
     wrong: list[tuple[int, int, str]] = []
@@ -220,7 +220,7 @@ def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
 
 
 def test_b3_the_name_of_a_new_index_lasts(tmp_path: Path, faulty: ModuleType) -> None:
-    """LMDB syncs its file alone: without its directory a power cut could leave a bookie that knows no entry."""
+    """B3: LMDB syncs only its file. Without a sync of its directory, a power cut could take the index away."""
     one = Opened(tmp_path, files=faulty.FaultyFiles())
     synced = [call.path for call in faulty.trace() if call.op == "fdatasync"]
     assert any(path.endswith("/current/locations.lmdb") for path in synced)

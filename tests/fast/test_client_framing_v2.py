@@ -1,4 +1,4 @@
-"""The client's side of V2: frames like the model's, and any receive buffer cut like the model cuts it."""
+"""Test the client's side of V2 against the model: building frames, and splitting any receive buffer into responses."""
 
 import hashlib
 from collections.abc import Callable
@@ -24,23 +24,23 @@ KINDS = st.sampled_from([1, 2, 3, 4])
 
 
 def framer(kind: int = 3, ledger: int = 7, key: bytes = K0, limit: int = LIMIT, flags: int = 0) -> framing_v2.AddFramer:
-    """A framer with the MAC key of the password "pw"."""
+    """Return a framer with the MAC key of the password "pw"."""
     mac_key = hashlib.sha1(b"macpw").digest()
     return framing_v2.AddFramer(Digester(kind, mac_key), key, ledger, limit, flags=flags)
 
 
 def edges(payloads: list[bytes]) -> Any:
-    """The int64 offsets of payloads laid out one behind the other."""
+    """Return the int64 offsets of payloads that lie one after the other."""
     return np.cumsum([0, *map(len, payloads)], dtype=np.int64)
 
 
 def table(rows: int = 16) -> Any:
-    """An empty table of responses."""
+    """Return an empty table of responses."""
     return np.zeros(rows, dtype=framing_v2.RESPONSE)
 
 
 def cut(stream: bytes, limit: int = LIMIT, rows: int = 16) -> tuple[list[Response], int]:
-    """The responses cut from a stream by the compiled cutter, as the model's values, and the bytes they took."""
+    """Return the responses in a stream, as values of the model, and the number of bytes that were consumed."""
     cutter = table(rows)
     found, taken = [], 0
     while True:
@@ -54,7 +54,7 @@ def cut(stream: bytes, limit: int = LIMIT, rows: int = 16) -> tuple[list[Respons
 
 
 def test_worked_add_frames() -> None:
-    """The frames of entry 0 and of the recovery add are byte for byte the worked ones."""
+    """The frames of entry 0 and of the recovery add are identical to the worked ones."""
     assert framer().build(0, -1, 0, b"hello", edges([b"hello"])).tobytes() == FRAMES["add"]
     recovery = framer(kind=1, key=KP, flags=6)
     assert recovery.build(3, 2, 17, b"abc", edges([b"abc"])).tobytes() == FRAMES["recovery_add"]
@@ -62,7 +62,7 @@ def test_worked_add_frames() -> None:
 
 
 def test_worked_read_frames() -> None:
-    """READ, fencing READ, BATCH_READ and AUTH as worked out."""
+    """The frames of READ, fencing READ, BATCH_READ and AUTH are identical to the worked ones."""
     assert framing_v2.read_frame(7, 0) == FRAMES["read"]
     assert framing_v2.read_frame(7, -1, 1, KP) == FRAMES["fence"]
     assert framing_v2.batch_read_frame(7, 0, 42, 10, 1 << 20) == FRAMES["batch_read"]
@@ -70,7 +70,7 @@ def test_worked_read_frames() -> None:
 
 
 def test_worked_answers_in_one_buffer() -> None:
-    """All worked answers, received in one piece, with the entries where the table says."""
+    """All worked responses are found in one buffer, with their entries where the table says."""
     names = ["add_ok", "add_read_only", "fence_ok", "read_no_entry", "batch_ok", "batch_no_entry", "auth_disabled"]
     found, taken = cut(b"".join(FRAMES[name] for name in names))
     assert taken == sum(len(FRAMES[name]) for name in names)
@@ -86,7 +86,9 @@ def test_worked_answers_in_one_buffer() -> None:
 
 
 def test_an_answer_to_start_tls_among_them() -> None:
-    """It is of V3, and Java's bookie gives it twice: a row that nobody waits for. Other answers of V3 are errors."""
+    """The response to START_TLS is in V3, and Java's bookie sends it twice: it becomes a row that no request waits
+    for. Other V3 responses are errors.
+    """
     late = bytes.fromhex("0000000b0a0608031009180a10f503")
     found, taken = cut(FRAMES["add_ok"] + late + FRAMES["auth_disabled"])
     assert taken == len(FRAMES["add_ok"]) + len(late) + len(FRAMES["auth_disabled"])
@@ -96,7 +98,7 @@ def test_an_answer_to_start_tls_among_them() -> None:
 
 
 def test_answer_with_another_version() -> None:
-    """The version byte of an answer is the request's; it does not hide the operation."""
+    """The operation is read even if the version byte, which repeats that of the request, is another one."""
     assert cut(FRAMES["read_bad_version"])[0] == [Response(READ, 103, 7, 0)]
     assert cut(model.encode_response(Response(READ, 0, 7, 0, body=E0, version=0)))[0] == [
         Response(READ, 0, 7, 0, body=E0)
@@ -107,7 +109,7 @@ def test_answer_with_another_version() -> None:
 def test_add_frames_like_the_model(
     kind: int, ledger: int, first: int, lac: int, length: int, payloads: list[bytes], flags: int
 ) -> None:
-    """A batch is the model's frames one behind the other; lengths add up from payload to payload."""
+    """The frames of a batch are those of the model one after the other, and lengths add up from payload to payload."""
     frames = framer(kind, ledger, KP, flags=flags).build(first, lac, length, b"".join(payloads), edges(payloads))
     expected = b""
     for k, payload in enumerate(payloads):
@@ -119,7 +121,7 @@ def test_add_frames_like_the_model(
 
 @given(IDS, st.lists(st.tuples(IDS, st.binary(max_size=100)), min_size=1, max_size=6), st.integers(0, 7))
 def test_stored_adds_like_the_model(ledger: int, stored: list[tuple[int, bytes]], flags: int) -> None:
-    """Entries that are sealed already: the same frames, whatever their ids are."""
+    """Entries that are already sealed get the same frames, whatever their ids are."""
     sealed = [entries.seal(3, b"pw", (ledger, entry, -1, 0), payload) for entry, payload in stored]
     packed = [entries.pack([one]) for one in sealed]
     frames = framing_v2.stored_adds(KP, b"".join(packed), edges(packed), LIMIT, flags)
@@ -129,7 +131,7 @@ def test_stored_adds_like_the_model(ledger: int, stored: list[tuple[int, bytes]]
 
 
 def test_stored_adds_that_do_not_fit() -> None:
-    """Records outside the buffer, shorter than their length word, or too long for a frame are named."""
+    """The error names a record that is outside the buffer, shorter than its length word, or too long for a frame."""
     record = entries.pack([E0])
     for offsets, limit in (([0, 2], LIMIT), ([0, len(record) + 1], LIMIT), ([-1, 9], LIMIT), ([0, len(record)], 60)):
         with pytest.raises(ValueError, match="record 0"):
@@ -150,20 +152,20 @@ def test_batch_out_of_the_middle_of_a_buffer() -> None:
     ("offsets", "k"), [([0, 5, 12], 1), ([-1, 3], 0), ([0, 5, 4], 1), ([0, 2**62], 0), ([0, 1, 2, 11], 2)]
 )
 def test_payload_that_does_not_fit(offsets: list[int], k: int) -> None:
-    """Payloads outside the buffer, of negative size or too long for a frame are named, and nothing is written."""
+    """The error names a payload that is outside the buffer, of negative size or too long, and nothing is written."""
     with pytest.raises(ValueError, match=f"payload {k} is bytes"):
         framer(limit=72).build(0, -1, 0, b"hello world", np.array(offsets, dtype=np.int64))
 
 
 def test_largest_payload_fills_the_frame_limit() -> None:
-    """payload_max is exactly what the frame limit leaves."""
+    """A payload of `payload_max` bytes fills the frame limit exactly."""
     one = framer(limit=1000)
     assert len(one.build(0, -1, 0, bytes(one.payload_max), np.array([0, one.payload_max]))) == 1000
 
 
 @pytest.mark.parametrize("key", [b"", bytes(19), bytes(21)])
 def test_key_of_the_wrong_size(key: bytes) -> None:
-    """Keys have 20 bytes, in every frame that carries one."""
+    """A master key must have 20 bytes in every frame that carries one."""
     builders: list[Callable[[], object]] = [
         lambda: framer(key=key),
         lambda: framing_v2.read_frame(7, -1, 1, key),
@@ -184,14 +186,14 @@ RESPONSES = st.one_of(
 
 @given(st.lists(RESPONSES, max_size=12), st.binary(max_size=3), st.integers(1, 5))
 def test_any_answers_are_cut_like_the_model(answers: list[Response], tail: bytes, rows: int) -> None:
-    """Whatever the answers and the size of the table, every answer arrives and the torn tail is left."""
+    """Whatever the responses and the size of the table, all whole responses are found and the torn tail is left."""
     stream = b"".join(model.encode_response(answer) for answer in answers)
     assert cut(stream + tail, rows=rows) == (answers, len(stream))
 
 
 @given(st.lists(RESPONSES, min_size=1, max_size=4), st.data())
 def test_torn_frame_waits(answers: list[Response], data: st.DataObject) -> None:
-    """A stream cut anywhere yields the whole answers in front, and says how long the torn one will be."""
+    """A stream that is cut anywhere gives the whole responses before the cut, and the length of the torn one."""
     stream = b"".join(model.encode_response(answer) for answer in answers)
     part = stream[: data.draw(st.integers(0, len(stream)))]
     whole, taken = model.cut(part, LIMIT) or ([], 0)
@@ -203,7 +205,7 @@ def test_torn_frame_waits(answers: list[Response], data: st.DataObject) -> None:
 
 @given(st.binary(max_size=80), st.integers(8, 64))
 def test_hostile_answers(stream: bytes, limit: int) -> None:
-    """Any bytes are cut as the model cuts them, or refused with ValueError where it refuses them."""
+    """Any bytes are split as in the model, or refused with ValueError if the model refuses them."""
     whole = model.cut(stream, limit)
     decoded = [model.decode_response(body) for body in whole[0]] if whole else [None]
     if None in decoded:
@@ -215,11 +217,11 @@ def test_hostile_answers(stream: bytes, limit: int) -> None:
 
 @pytest.mark.parametrize("length", [LIMIT - 3, 2**31 - 1, 2**31, 2**32 - 1])
 def test_length_beyond_the_limit(length: int) -> None:
-    """The length word alone gives an oversize or negative frame away."""
+    """The length word alone is enough to refuse a frame that is too large or has a negative length."""
     with pytest.raises(ValueError, match="response 0 at byte 0"):
         framing_v2.cut(length.to_bytes(4, "big"), LIMIT, table())
 
 
 def test_largest_frame_is_awaited() -> None:
-    """The limit counts the length word: limit - 4 bytes of body are fine."""
+    """The limit includes the length word: a body of limit - 4 bytes is accepted."""
     assert framing_v2.cut((LIMIT - 4).to_bytes(4, "big"), LIMIT, table()) == (0, 0, LIMIT)

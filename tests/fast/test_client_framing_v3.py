@@ -1,4 +1,4 @@
-"""The client's side of V3 against the protobuf library: frames that it parses, answers that it wrote, torn ones too."""
+"""Test the client's side of V3 against the protobuf library, which parses its frames and writes the responses."""
 
 import hashlib
 from typing import Any
@@ -27,24 +27,24 @@ ADD_E0 = bytes.fromhex(
 
 
 def edges(payloads: list[bytes]) -> Any:
-    """The int64 offsets of payloads laid out one behind the other."""
+    """Return the int64 offsets of payloads that lie one after the other."""
     return np.cumsum([0, *map(len, payloads)], dtype=np.int64)
 
 
 def framed(message: pb.Response) -> bytes:
-    """A Response as a bookie sends it."""
+    """Return a response with its length word, as a bookie sends it."""
     body = message.SerializeToString()
     return len(body).to_bytes(4, "big") + body
 
 
 def response(op: int, txn: int, status: int = 0, **sub: Any) -> pb.Response:
-    """A Response with its required fields, and sub-messages by name."""
+    """Return a response with its required fields, and sub-messages by name."""
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=op, txnId=txn)  # type: ignore[arg-type]
     return pb.Response(header=header, status=status, **sub)  # type: ignore[arg-type]
 
 
 def cut(stream: bytes, limit: int = LIMIT, rows: int = 8) -> tuple[list[tuple[int, int, int, bytes]], int]:
-    """(op, status, transaction, body) of each answer of a stream, and the bytes they took."""
+    """Return (op, status, transaction, body) of each response in a stream, and the number of bytes consumed."""
     table: Any = np.zeros(rows, dtype=framing_v2.RESPONSE)
     found, taken = [], 0
     while True:
@@ -57,7 +57,7 @@ def cut(stream: bytes, limit: int = LIMIT, rows: int = 8) -> tuple[list[tuple[in
 
 
 def test_the_worked_add() -> None:
-    """Entry 0 "hello" of ledger 7 as transaction 1 is byte for byte the worked frame."""
+    """The frame of entry 0, "hello", of ledger 7 as transaction 1 is identical to the worked frame."""
     framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT, 1)
     assert framer.build(0, -1, 0, b"hello", edges([b"hello"])).tobytes() == ADD_E0
 
@@ -71,7 +71,7 @@ def test_the_worked_add() -> None:
 def test_stored_adds_parse(
     stored: list[tuple[int, bytes]], ids: tuple[int, int], options: tuple[int, int, bool], key: bytes
 ) -> None:
-    """Entries that are sealed already: the protobuf library finds them, and would have written the same bytes."""
+    """The frames of entries that are already sealed are what the protobuf library would have written."""
     (ledger, transaction), (priority, write_flags, recovery) = ids, options
     sealed = [DIGEST.seal(ledger, entry, payload, lac=-1, length=0) for entry, payload in stored]
     packed = [entries.pack([one]) for one in sealed]
@@ -93,7 +93,7 @@ def test_stored_adds_parse(
 
 
 def test_stored_adds_that_do_not_fit() -> None:
-    """The record is named; offsets and ids must agree."""
+    """The error names the record that does not fit, and offsets must agree with entry ids in number."""
     record = entries.pack([bytes.fromhex("00" * 40)])
     one, two = np.array([5], dtype=np.int64), np.array([5, 6], dtype=np.int64)
     with pytest.raises(ValueError, match="record 0 needs a frame"):
@@ -118,7 +118,7 @@ def test_adds_parse(
     key: bytes,
     kind: DigestType,
 ) -> None:
-    """The protobuf library finds in each frame what was asked for, and would have written the same bytes."""
+    """The protobuf library parses each frame, and would have written the same bytes."""
     (ledger, first, lac, length, base), (priority, write_flags, recovery) = ids, options
     base = max(base, -first)
     digest = Digest.of(kind, b"pw")
@@ -145,7 +145,7 @@ def test_adds_parse(
 
 
 def test_the_frame_limit_is_exact() -> None:
-    """A payload that fills the limit goes out; one byte more is refused by its place."""
+    """A payload that fills the limit is framed. One more byte is refused, and the error gives the payload's number."""
     fixed = len(ADD_E0) - len(b"hello")
     framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, fixed + 10, 1)
     assert len(framer.build(0, -1, 0, bytes(10), edges([bytes(10)]))) == fixed + 10
@@ -155,7 +155,7 @@ def test_the_frame_limit_is_exact() -> None:
 
 @pytest.mark.parametrize("offsets", [[0, 6], [-1, 3], [3, 2]])
 def test_payloads_lie_inside(offsets: list[int]) -> None:
-    """Offsets that leave the payloads, or run backwards, are refused."""
+    """Offsets that are outside the payloads or decrease are refused."""
     framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT, 1)
     with pytest.raises(ValueError, match="payload 0 is bytes"):
         framer.build(0, -1, 0, b"hello", np.array(offsets))
@@ -173,7 +173,7 @@ RESPONSES = st.builds(
 
 @given(st.lists(RESPONSES, max_size=20), st.integers(0, 100), st.integers(1, 8))
 def test_answers_are_cut(messages: list[pb.Response], missing: int, rows: int) -> None:
-    """Whole answers become rows, in order, whatever else they carry; what is torn stays."""
+    """Whole responses become rows in order, whatever else they contain, and a torn one is left."""
     stream = b"".join(map(framed, messages))
     stream = stream[: max(len(stream) - missing, 0)]
     found, taken = cut(stream, rows=rows)
@@ -189,7 +189,7 @@ def test_answers_are_cut(messages: list[pb.Response], missing: int, rows: int) -
 
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_as_an_answer(body: bytes) -> None:
-    """What the cutter takes for an answer has operation, status and transaction as the library reads them."""
+    """If bytes pass as a response, its operation, status and transaction are those that the library reads."""
     stream = len(body).to_bytes(4, "big") + body
     try:
         found, _ = cut(stream)
@@ -207,19 +207,19 @@ def test_arbitrary_bytes_as_an_answer(body: bytes) -> None:
 
 @pytest.mark.parametrize("data", ["ffffffff", "00500000", "00000000", "0000000a0a060803100218010b0c", "000000020a06"])
 def test_broken_answers(data: str) -> None:
-    """Impossible lengths, empty frames, groups, frames without a status: the connection is of no more use."""
+    """Impossible lengths, empty frames, groups and frames without a status are refused."""
     with pytest.raises(ValueError, match="response 0 at byte 0 is not a V3 response"):
         cut(bytes.fromhex(data))
 
 
 def batch(bodies: list[bytes], lac: int | None = None) -> bytes:
-    """The body of a batch answer as the library writes it: the shortest length in front of each entry."""
+    """Return the body of a batch response as the library writes it, with the shortest encoding of each length."""
     sub = pb.BatchReadResponse(status=pb.EOK, ledgerId=7, startEntryId=0, body=bodies, maxLAC=lac)
     return response(pb.BATCH_READ_ENTRY, 5, batchReadResponse=sub).SerializeToString()
 
 
 def padded(bodies: list[bytes], lac: int | None = None) -> bytes:
-    """The same with every entry behind four bytes, as our bookies write it."""
+    """Return the same response with four bytes of tag and length before each entry, as our bookies write it."""
     sub = pb.BatchReadResponse(status=pb.EOK, ledgerId=7, startEntryId=0, maxLAC=lac).SerializeToString()
     for body in bodies:
         size = len(body)
@@ -234,7 +234,7 @@ BODIES = st.lists(st.binary(max_size=300), max_size=12)
 
 @given(BODIES, st.none() | I64)
 def test_batches_become_runs(bodies: list[bytes], lac: int | None) -> None:
-    """Either layout gives the run of records and the LAC."""
+    """Both layouts give the run of records and the LAC."""
     for message in (batch(bodies, lac), padded(bodies, lac)):
         assert pb.Response.FromString(message).batchReadResponse.body == bodies
         run, told = framing_v3.batch_run(bytearray(message))
@@ -242,7 +242,7 @@ def test_batches_become_runs(bodies: list[bytes], lac: int | None) -> None:
 
 
 def test_the_padded_layout_stays_where_it_is() -> None:
-    """No byte of an entry moves when each lies behind four bytes already."""
+    """In the padded layout no entry is moved."""
     message = bytearray(padded([b"hello", b"", bytes(70_000)]))
     run, _ = framing_v3.batch_run(message)
     assert run.obj is not None
@@ -252,7 +252,7 @@ def test_the_padded_layout_stays_where_it_is() -> None:
 
 @given(BODIES, st.integers(1, 400))
 def test_torn_batches(bodies: list[bytes], cut_off: int) -> None:
-    """A batch answer that ends too early is refused, or holds fewer entries, never others."""
+    """A truncated batch response is refused or gives fewer entries, but never other ones."""
     message = bytearray(padded(bodies))[:-cut_off]
     try:
         run, _ = framing_v3.batch_run(message)
@@ -262,14 +262,14 @@ def test_torn_batches(bodies: list[bytes], cut_off: int) -> None:
 
 
 def test_no_batch() -> None:
-    """Another answer is not taken for a batch."""
+    """A response to another request is not taken for a batch."""
     for message in (b"", response(pb.READ_ENTRY, 1).SerializeToString()):
         with pytest.raises(ValueError, match="holds no BatchReadResponse"):
             framing_v3.batch_run(bytearray(message))
 
 
 def test_digests_are_the_writers() -> None:
-    """A framer seals with the digester that it was given."""
+    """A framer seals entries with the digester that it was given."""
     digester = Digester(2, hashlib.sha1(b"macpw").digest())
     frame = framing_v3.AddFramerV3(digester, K0, 7, LIMIT, 0).build(5, 4, 0, b"x", edges([b"x"])).tobytes()
     stored = pb.Request.FromString(frame[4:]).addRequest.body

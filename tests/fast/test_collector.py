@@ -1,6 +1,6 @@
-"""Garbage collection of a directory (store.gc.collector, store.gc.compaction, store.gc.liveness,
-store.gc.ledger_removal): what lives is moved whole, what was deleted never comes back, and what is wrong is kept and
-named (B6, B12, B13, B14).
+"""Test garbage collection of a directory (store.gc.collector, store.gc.compaction, store.gc.liveness,
+store.gc.ledger_removal): live entries are moved, deleted ones never return, and files that contain something wrong are
+kept and reported (B6, B12, B13, B14).
 """
 
 import shutil
@@ -25,7 +25,7 @@ Begin = Callable[..., Collecting]
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
-    """Storage that ends with its test."""
+    """Return a function that opens storage, which is closed after the test."""
     made: list[Collecting] = []
 
     def make(**options: object) -> Collecting:
@@ -38,7 +38,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 
 def mixed(one: Collecting) -> None:
-    """Three ledgers side by side in several logs, the second one deleted, all logs closed."""
+    """Write three ledgers side by side into several logs, delete the second one, and close all logs."""
     for at in range(0, 60, 10):
         for ledger in (1, 2, 3):
             one.add(ledger, range(at, at + 10))
@@ -48,7 +48,7 @@ def mixed(one: Collecting) -> None:
 
 
 def test_compaction_moves_what_lives(begin: Begin) -> None:
-    """Two thirds stay, one goes; the files go, and what is served is what was."""
+    """Compaction copies the live entries, removes the logs, and does not change what is served."""
     one = begin()
     mixed(one)
     before = {log_id: (one.directory / f"{log_id:x}.log").stat().st_size for log_id in one.closed()}
@@ -70,7 +70,7 @@ def test_compaction_moves_what_lives(begin: Begin) -> None:
 
 
 def test_open_logs_are_left_alone(begin: Begin) -> None:
-    """Neither the flush's log nor the compaction's is judged; a log that is not there is gone."""
+    """The log of the flush and that of compaction are left alone, and a log that does not exist is reported as gone."""
     one = begin()
     mixed(one)
     one.add(1, range(60, 62))
@@ -91,7 +91,7 @@ def test_open_logs_are_left_alone(begin: Begin) -> None:
 
 
 def test_dead_logs_go_without_a_copy(begin: Begin) -> None:
-    """All ledgers deleted: every closed log is dead, and unlinked by its map alone or by a scan."""
+    """When all ledgers are deleted, every closed log is removed, by its map alone or after a scan."""
     one = begin()
     mixed(one)
     assert one.delete(1, 3, 99) == 2
@@ -107,13 +107,13 @@ def test_dead_logs_go_without_a_copy(begin: Begin) -> None:
 @pytest.mark.parametrize(
     ("harm", "outcome"),
     [
-        ((8, bytes(12)), "unlinked"),  # no map, as after a crash: scanned
-        ((8, b"\xff" * 12), "unlinked"),  # a map that is nowhere
-        ((0, bytes(1024)), "disagrees"),  # no entry log at all
+        ((8, bytes(12)), "unlinked"),  # no map, as after a crash: the log is scanned
+        ((8, b"\xff" * 12), "unlinked"),  # a map offset outside of the file
+        ((0, bytes(1024)), "disagrees"),  # not an entry log
     ],
 )
 def test_st1_a_header_is_not_believed(begin: Begin, harm: tuple[int, bytes], outcome: str) -> None:
-    """ST1: whatever the header says of its map, a log is scanned; what lives is moved, or the file stays."""
+    """ST1: whatever the header says of the map, the log is scanned; its live entries are moved, or the file is kept."""
     one = begin()
     mixed(one)
     log_id = one.closed()[0]
@@ -128,7 +128,7 @@ def test_st1_a_header_is_not_believed(begin: Begin, harm: tuple[int, bytes], out
 
 
 def test_every_ledger_is_told_once(begin: Begin) -> None:
-    """Ids ascending; of another directory's ledger nothing is deleted."""
+    """Ledger ids are ascending and unique, and deleting a ledger of another directory is refused."""
     one = begin(ledger_dirs=2, write_cache_bytes=128 << 20)
     for ledger in range(0, 6000, 2):
         one.one.direct.add(log_model.entry(ledger, 0), KEY)
@@ -140,7 +140,7 @@ def test_every_ledger_is_told_once(begin: Begin) -> None:
 
 
 def test_many_runs_are_deleted_in_several_commits(begin: Begin) -> None:
-    """A ledger of more runs than one transaction takes; the others keep theirs."""
+    """A ledger with more runs than one transaction deletes is removed completely, and other ledgers keep their runs."""
     one = begin(log_bytes_max=1 << 20)
     one.add(1, range(5))
     for at in range(0, 30_000 * 20, 20):
@@ -155,7 +155,7 @@ def test_many_runs_are_deleted_in_several_commits(begin: Begin) -> None:
 
 
 def test_an_orphan_keeps_its_log(begin: Begin) -> None:
-    """B12: an entry of a ledger that exists, which the index does not know: nothing is removed, and it is named."""
+    """B12: a log with an entry that is missing in the index is kept if its ledger exists, and the entry is reported."""
     one = begin()
     mixed(one)
     EntryLog(one.directory, 0x77).append(1, [log_model.entry(9, 0)])
@@ -172,7 +172,7 @@ def test_an_orphan_keeps_its_log(begin: Begin) -> None:
 
 
 def test_a_copy_is_no_orphan(begin: Begin) -> None:
-    """What a crash left of a compaction: every entry is found elsewhere, so the log goes."""
+    """A copy that a crash left during compaction is removed, since each of its entries is found in another log."""
     one = begin()
     mixed(one)
     source = one.directory / f"{one.closed()[0]:x}.log"
@@ -184,12 +184,12 @@ def test_a_copy_is_no_orphan(begin: Begin) -> None:
 
 
 def records_of(path: Path) -> list[int]:
-    """Where the records begin."""
+    """Return the offsets of the records."""
     return [int(offset) for chunk in scan_entry_log(path) for offset in chunk.offset]
 
 
 def test_a_tear_before_what_the_index_needs(begin: Begin) -> None:
-    """The log ends inside a record that is indexed: kept, with everything that can be read moved."""
+    """A log that ends inside an indexed record is kept, and everything that can be read is moved."""
     one = begin()
     mixed(one)
     log_id = one.closed()[0]
@@ -206,7 +206,7 @@ def test_a_tear_before_what_the_index_needs(begin: Begin) -> None:
 
 
 def test_a_tear_behind_what_the_index_needs(begin: Begin) -> None:
-    """A record that was being written when the power went was promised to nobody: the log goes."""
+    """A record at the end that was torn by a power cut was never acknowledged, so the log is removed."""
     one = begin()
     mixed(one)
     log_id = one.closed()[0]
@@ -219,7 +219,7 @@ def test_a_tear_behind_what_the_index_needs(begin: Begin) -> None:
 
 
 def test_a_log_that_was_changed_under_the_index(begin: Begin) -> None:
-    """Another record where the index says that one is: kept, and named."""
+    """A log with another record at an indexed position is kept and reported."""
     one = begin()
     mixed(one)
     log_id = one.closed()[0]
@@ -238,7 +238,7 @@ def test_a_log_that_was_changed_under_the_index(begin: Begin) -> None:
 
 
 def test_stop_pause_and_resume(begin: Begin) -> None:
-    """After stop nothing begins; a pause holds nothing but the work itself."""
+    """After stop() no work begins, and pause() keeps neither stop() nor other calls from returning."""
     one = begin()
     mixed(one)
     one.collector.set_rate(1 << 40)
@@ -256,7 +256,7 @@ def test_stop_pause_and_resume(begin: Begin) -> None:
 
 @pytest.mark.parametrize("operation", ["fallocate", "pwritev", "fdatasync"])
 def test_no_space_leaves_the_source(begin: Begin, faulty: ModuleType, operation: str) -> None:
-    """B15: the target is given up at what is indexed of it; later, with space, the same log is compacted."""
+    """B15: without space, the target ends after its indexed entries. Once there is space, the log is compacted."""
     files: Files = faulty.FaultyFiles()
     one = begin(files=files)
     mixed(one)
@@ -272,7 +272,7 @@ def test_no_space_leaves_the_source(begin: Begin, faulty: ModuleType, operation:
 
 
 def test_an_unreadable_log_is_kept(begin: Begin, faulty: ModuleType) -> None:
-    """EIO of a read: nothing is concluded, the file stays."""
+    """After EIO from a read the log is kept and nothing is concluded about it."""
     one = begin(files=faulty.FaultyFiles())
     mixed(one)
     log_id = one.closed()[0]
@@ -284,7 +284,7 @@ def test_an_unreadable_log_is_kept(begin: Begin, faulty: ModuleType) -> None:
 
 
 class Collection(RuleBasedStateMachine):
-    """Any order of adds, deletions, checkpoints, compactions, crashes: what is served is what the model has."""
+    """After adds, deletions, checkpoints, compactions and crashes in any order, the model's entries are served."""
 
     root: Path
 
@@ -301,7 +301,7 @@ class Collection(RuleBasedStateMachine):
         size=st.sampled_from([1, 100, 1500]),
     )
     def add(self, ledger: int, first: int, count: int, mark: bytes, size: int) -> None:
-        """New entries, and old ones again; a deleted ledger is there anew."""
+        """Add new entries and old ones again; a deleted ledger is created anew."""
         self.one.add(ledger, range(first, first + count), mark, size)
 
     @rule()
@@ -310,19 +310,20 @@ class Collection(RuleBasedStateMachine):
 
     @rule(ledgers=st.sets(st.integers(0, 5), max_size=3))
     def delete(self, ledgers: set[int]) -> None:
-        """B14."""
+        """Delete ledgers (B14)."""
         known = len(ledgers & set(self.one.model.ledgers))
         assert self.one.delete(*ledgers) == known
 
     @rule(ledger=st.integers(0, 4))
     def fence(self, ledger: int) -> None:
         self.one.one.direct.fence(ledger, KEY)
-        assert self.one.one.direct.commit()  # what is not synced yet may come back after a deletion, and goes once more
+        # a fence that is not synced may come back after a deletion, and is then deleted once more
+        assert self.one.one.direct.commit()
         self.one.model.fence(ledger, KEY)
 
     @rule(data=st.data())
     def compact(self, data: st.DataObject) -> None:
-        """Any closed log, however much lives in it."""
+        """Compact a closed log, however many of its entries are live."""
         closed = self.one.closed()
         if closed:
             result = self.one.collector.compact(data.draw(st.sampled_from(closed)))
@@ -330,14 +331,14 @@ class Collection(RuleBasedStateMachine):
 
     @rule()
     def cycle(self) -> None:
-        """All of them, with exact sums before."""
+        """Collect all logs, after checking that the sums of live bytes are exact."""
         self.one.one.checkpoint()
         assert self.one.collector.live_bytes().live.sum() == self.one.live_in_index()
         assert {result.outcome for result in self.one.cycle()} <= {"unlinked", "orphans"}
 
     @rule(crash=st.booleans())
     def restart(self, *, crash: bool) -> None:
-        """B14 through replay."""
+        """Restart the storage, with replay (B14)."""
         self.one.restart(crash=crash)
 
     @rule()
@@ -351,7 +352,7 @@ class Collection(RuleBasedStateMachine):
 
 
 def test_collection_against_a_model(tmp_path: Path) -> None:
-    """B12, B13, B14 in any order of events."""
+    """B12, B13, B14 hold for any order of events."""
     Collection.root = tmp_path / "bookie"
     Collection.TestCase.settings = settings(
         max_examples=20,

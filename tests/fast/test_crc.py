@@ -1,4 +1,4 @@
-"""CRC32C and CRC32 against a bit-by-bit model, zlib and PyPI's crc32c, on every implementation this processor has."""
+"""Test every implementation of CRC32C and CRC32 that this processor has against a model, zlib and PyPI's crc32c."""
 
 import platform
 import random
@@ -19,12 +19,12 @@ IMPLEMENTATIONS = crc.implementations()
 
 @pytest.fixture(params=IMPLEMENTATIONS)
 def crc32c(request: pytest.FixtureRequest) -> Callable[..., int]:
-    """One CRC32C implementation at a time."""
+    """Return CRC32C with one implementation at a time."""
     return lambda data, value=0: crc.crc32c(data, value, by=request.param)
 
 
 def test_known_vectors(crc32c: Callable[..., int]) -> None:
-    """The check values of RFC 3720 and of the IEEE catalogue."""
+    """The check values of RFC 3720 and of the IEEE catalogue are computed."""
     assert crc32c(b"123456789") == 0xE3069283
     assert crc32c(bytes(32)) == 0x8A9136AA
     assert crc32c(b"\xff" * 32) == 0x62A8AB43
@@ -35,14 +35,14 @@ def test_known_vectors(crc32c: Callable[..., int]) -> None:
 
 @given(data=st.binary(max_size=300), value=st.integers(0, 2**32 - 1))
 def test_like_the_model(data: bytes, value: int) -> None:
-    """Any bytes, continuing any value, as the model computes them."""
+    """Any bytes, continuing any value, give the model's sum."""
     expected = model.crc(model.CASTAGNOLI, data, value)
     assert [crc.crc32c(data, value, by=name) for name in IMPLEMENTATIONS] == [expected] * len(IMPLEMENTATIONS)
     assert crc.crc32(data, value) == model.crc(model.IEEE, data, value) == zlib.crc32(data, value)
 
 
 def test_like_the_peer_at_every_length_and_alignment(crc32c: Callable[..., int]) -> None:
-    """Lengths around every block boundary of the interleaving, from any address modulo 8."""
+    """Lengths around every block boundary of the interleaving, at several alignments, give the peer's sum."""
     data = random.Random(1).randbytes(40_000)
     lengths = [*range(700), *range(6_100, 6_200), 12_287, 12_288, 12_289, 39_990]
     for length in lengths:
@@ -53,7 +53,7 @@ def test_like_the_peer_at_every_length_and_alignment(crc32c: Callable[..., int])
 
 @given(parts=st.lists(st.integers(0, 7_000), max_size=5), seed=st.integers(0, 2**32))
 def test_incremental(parts: list[int], seed: int) -> None:
-    """Piece by piece gives what the whole gives, also when the pieces alternate between implementations."""
+    """Sums computed piece by piece equal the sum of all bytes, even when the implementation alternates."""
     data = random.Random(seed).randbytes(sum(parts))
     ieee = castagnoli = start = 0
     for number, size in enumerate(parts):
@@ -66,14 +66,14 @@ def test_incremental(parts: list[int], seed: int) -> None:
 
 
 def test_any_contiguous_buffer() -> None:
-    """bytes, bytearray and memoryview, writable or not; a strided view is refused."""
+    """bytes, bytearray and memoryview are accepted, writable or not, and a strided view is refused."""
     assert crc.crc32c(bytearray(b"abc")) == crc.crc32c(memoryview(b"abc")) == peer.crc32c(b"abc")
     with pytest.raises((ValueError, BufferError)):
         crc.crc32c(memoryview(b"abcdef")[::2])
 
 
 def test_the_processor_is_used() -> None:
-    """An x86-64 or ARMv8 machine of the last decade never runs on tables; an unknown name is refused."""
+    """A processor with CRC instructions uses them rather than tables, and an unknown implementation is refused."""
     assert crc.implementation() == IMPLEMENTATIONS[0]
     if platform.machine() == "x86_64":
         flags = Path("/proc/cpuinfo").read_text()
