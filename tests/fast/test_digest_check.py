@@ -1,4 +1,4 @@
-"""Digests of records in a file, every kind, right and wrong, against sealing them in Python."""
+"""Test the check of digests of records in a file, right and wrong ones of every kind, against sealing in Python."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ KINDS = [Digest.of(kind, b"secret") for kind in DigestType]
 
 
 def written(tmp_path: Path, entries: list[bytes]) -> Path:
-    """A log of these entries."""
+    """Write a log of these entries."""
     path = tmp_path / "0.log"
     path.write_bytes(model.build(entries, closed=True))
     return path
 
 
 def test_every_kind(tmp_path: Path) -> None:
-    """A flipped byte anywhere is found where there is a digest, and nothing else; unknown ledgers are passed over."""
+    """Each flipped byte that a digest covers is found, and nothing else. Records without a digester are skipped."""
     entries: list[bytes] = []
     which: list[int] = []
     expected: list[int] = []
@@ -43,7 +43,7 @@ def test_every_kind(tmp_path: Path) -> None:
 
 
 def test_records_that_cannot_hold_a_digest(tmp_path: Path) -> None:
-    """Too short for header and digest, or cut off by the end of the file: bad, and nothing behind it is read."""
+    """A record that is too short for header and digest, or truncated by the end of the file, counts as bad."""
     whole = KINDS[0].seal(7, 0, b"", lac=-1, length=0)
     path = written(tmp_path, [whole[:39], whole])
     rows = scan_chunk(path)
@@ -54,7 +54,7 @@ def test_records_that_cannot_hold_a_digest(tmp_path: Path) -> None:
 
 
 def test_arguments(tmp_path: Path) -> None:
-    """A missing file is named; columns have one length."""
+    """The error names a missing file, and columns of different lengths are refused."""
     empty = np.zeros(0)
     with pytest.raises(FileNotFoundError, match=r"1\.log"):
         bad_digests(tmp_path / "1.log", empty, empty, empty, [])

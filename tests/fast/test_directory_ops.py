@@ -1,4 +1,4 @@
-"""Times and sizes by ledger directory (server.directory_ops): each add and read once, where its ledger lies."""
+"""Test times and sizes by ledger directory (server.directory_ops): each request counts once, where its ledger is."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,23 +20,23 @@ THROTTLE_MS = 50
 
 
 def two_directories(base: Path) -> AbstractContextManager[LocalBookie]:
-    """Even ledgers lie in the first."""
+    """Run a bookie with two ledger directories. Even ledgers are in the first."""
     return local_bookie(base, ledger_directories=(base / "l0", base / "l1"))
 
 
 def sizes(views: list[OpView]) -> dict[int, int]:
-    """How many entries by the least size of their bucket."""
+    """Return the number of entries by the lower edge of their size's bucket."""
     total = np.sum([np.frombuffer(view.buckets, np.int64) for view in views], axis=0)
     return {edges()[at]: int(count) for at, count in enumerate(total) if count}
 
 
 def bucket(size: int) -> int:
-    """The least size that counts as alike."""
+    """Return the lower edge of the bucket that contains this size."""
     return max(edge for edge in edges() if edge <= size)
 
 
 def times(views: list[DirectoryView]) -> dict[str, tuple[int, int]]:
-    """Failed and not, over all loops."""
+    """Return the numbers of failed and successful operations, summed over all loops."""
     return {
         op: (sum(view.times[op][0].times for view in views), sum(view.times[op][1].times for view in views))
         for op in ("add", "blocked", "read", "last")
@@ -44,12 +44,12 @@ def times(views: list[DirectoryView]) -> dict[str, tuple[int, int]]:
 
 
 def by_directory(bookie: LocalBookie) -> list[list[DirectoryView]]:
-    """Then by loop."""
+    """Return the views by directory, then by loop."""
     return [list(views) for views in zip(*bookie.port.directories(), strict=True)]
 
 
 def test_each_counts_where_its_ledger_lies(tmp_path: Path) -> None:
-    """Two directories: adds, reads, a batch, the last entry, what is not there, and a fencing read."""
+    """Adds and reads of any kind, failed ones too, count in the directory of their ledger."""
     with two_directories(tmp_path) as bookie, Channel.connect(*bookie.address) as channel:
         for entry in range(10):
             channel.add(4, entry, b"x" * 100, digest=DIGEST, lac=entry - 1, length=1)
@@ -72,8 +72,9 @@ def test_each_counts_where_its_ledger_lies(tmp_path: Path) -> None:
 
 
 def test_sizes_are_of_entries(tmp_path: Path) -> None:
-    """Every add in the bucket of its size, whatever came before it; the entries of a batch in that of their mean, with
-    a sum that is right to the byte."""
+    """Each add counts in the bucket of its size. The entries of a batch count in the bucket of their mean size, and
+    the sum of sizes is exact.
+    """
     lengths = [10, 10, 1000, 10, 50_000, 50_000]
     with two_directories(tmp_path) as bookie, Channel.connect(*bookie.address) as channel:
         adds = [
@@ -95,7 +96,7 @@ def test_sizes_are_of_entries(tmp_path: Path) -> None:
 
 
 def test_a_wait_for_room_is_of_the_add(tmp_path: Path) -> None:
-    """An add that never fits waits its time and is refused: both times say so."""
+    """The time that an add waits for space in the write cache counts for the add, even if it is refused afterwards."""
     with (
         local_bookie(tmp_path, write_cache_bytes=2 * MIB, throttle_ms_max=THROTTLE_MS) as bookie,
         ChannelV3.connect(*bookie.address) as channel,

@@ -1,4 +1,4 @@
-"""Module store.entry_places: where entries lie is where a reader of the log finds them."""
+"""Test module store.entry_places: entries are where a reader of the entry log finds them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.storage.opened import Opened
 
 
 def test_places_are_those_in_the_logs(tmp_path: Path) -> None:
-    """After a checkpoint each entry is found where it lies, from any entry on; what only memory holds has no place."""
+    """After a checkpoint each entry has its place, listed from any entry on. Entries only in memory have none."""
     opened = Opened(tmp_path)
     stores = opened.storage.stores
     assert stores is not None

@@ -1,4 +1,4 @@
-"""Module store.entry_ranges: which entries of a ledger are stored, whether in memory, on disk or both."""
+"""Test module store.entry_ranges: which entries of a ledger are stored, whether in memory, on disk or both."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.storage.opened import Opened
 
 
 def stores(opened: Opened) -> StorageEngine:
-    """The room under the facade."""
+    """Return the compiled storage engine under the facade."""
     assert opened.storage.stores is not None
     return opened.storage.stores
 
@@ -24,7 +24,7 @@ def stores(opened: Opened) -> StorageEngine:
 def test_ranges_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, adds: list[tuple[int, int, bool]]
 ) -> None:
-    """Adds in any order, again, and with checkpoints in between: the maximal ranges of what was added."""
+    """Adds in any order, some of them repeated, with checkpoints in between, give the model's maximal ranges."""
     opened = Opened(tmp_path_factory.mktemp("ranges"), ledger_dirs=2)
     model: dict[int, set[int]] = {}
     for ledger, number, flush in adds:
@@ -43,7 +43,7 @@ def test_ranges_are_those_of_the_model(
 
 
 def test_a_ledger_that_is_known_but_empty(tmp_path: Path) -> None:
-    """A fence makes it known; there is nothing in it. Another one is not known at all."""
+    """A ledger that only has a fence is known and empty, and other ledgers are unknown."""
     opened = Opened(tmp_path)
     opened.direct.fence(9, b"k" * 20)
     assert entry_ranges(stores(opened), 9) == []
@@ -52,7 +52,7 @@ def test_a_ledger_that_is_known_but_empty(tmp_path: Path) -> None:
 
 
 def test_a_long_ledger_is_a_few_ranges(tmp_path: Path) -> None:
-    """Runs are enough: a gap splits a long ledger in two, wherever its runs end."""
+    """Ranges do not depend on the ends of runs: only a gap splits a long ledger in two."""
     opened = Opened(tmp_path)
     for number in range(5000):
         if number != 4000:

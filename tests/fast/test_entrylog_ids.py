@@ -1,4 +1,4 @@
-"""Entry log ids: names that exist are skipped, a log is open until its writer and the index are done with it."""
+"""Test entry log ids: existing names are skipped, and a log is open until writer and index are done with it."""
 
 import threading
 from pathlib import Path
@@ -12,7 +12,7 @@ from bookie._fast.entrylog.ids import COMPACTION, FLUSH, EntryLogIds
 
 
 def test_names_that_exist_are_skipped(tmp_path: Path) -> None:
-    """A file that is there belongs to somebody, whatever `lastId` says."""
+    """An id whose file exists is skipped, whatever `lastId` says."""
     (tmp_path / "3.log").write_bytes(b"")
     (tmp_path / "5.log").write_bytes(b"")
     ids = EntryLogIds(tmp_path, 3)
@@ -21,7 +21,7 @@ def test_names_that_exist_are_skipped(tmp_path: Path) -> None:
 
 
 def test_ids_come_round_past_those_still_open(tmp_path: Path) -> None:
-    """After 7fffffff comes 0; an open log's id is not handed out again though its file is gone."""
+    """After 7fffffff comes 0. An id is not used again while its log is open, even if the file is gone."""
     ids = EntryLogIds(tmp_path, 0x7FFFFFFF)
     assert [ids.create(), ids.create()] == [0x7FFFFFFF, 0]
     (tmp_path / "7fffffff.log").unlink()
@@ -35,7 +35,7 @@ def test_ids_come_round_past_those_still_open(tmp_path: Path) -> None:
 
 
 def test_last_id_never_goes_back(tmp_path: Path) -> None:
-    """Two writers publish in any order: the file tells the highest, until the ids come round."""
+    """When two writers publish in any order, the file has the highest id, until ids start again at 0."""
     ids = EntryLogIds(tmp_path, 9)
     ids.publish(0xB)
     assert (tmp_path / "lastId").read_text() == "b\n"
@@ -47,7 +47,7 @@ def test_last_id_never_goes_back(tmp_path: Path) -> None:
 
 
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
-    """Nothing is open after a creation that failed."""
+    """A log whose creation failed is not open."""
     ids = EntryLogIds(tmp_path / "gone", 7)
     with pytest.raises(OSError, match="cannot create"):
         ids.create()
@@ -58,7 +58,7 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
 
 
 def test_many_threads_never_share_an_id(tmp_path: Path) -> None:
-    """Flush, compaction and a log per ledger create at once."""
+    """Threads that create logs at once, such as flush and compaction, never get the same id."""
     ids = EntryLogIds(tmp_path)
     made: list[int] = []
 
@@ -80,7 +80,7 @@ def test_many_threads_never_share_an_id(tmp_path: Path) -> None:
 
 
 class OpenSet(RuleBasedStateMachine):
-    """The set of open logs against two Python sets a user."""
+    """The set of open logs agrees with two Python sets for each user."""
 
     directory: Path
 
@@ -92,7 +92,7 @@ class OpenSet(RuleBasedStateMachine):
 
     @rule(user=st.sampled_from([FLUSH, COMPACTION]))
     def create(self, user: int) -> None:
-        """A writer starts a log."""
+        """Create a log as a writer."""
         log_id = self.ids.create(user)
         (self.directory / f"{log_id:x}.log").unlink()
         assert log_id not in self.written | self.closed
@@ -101,7 +101,7 @@ class OpenSet(RuleBasedStateMachine):
     @precondition(lambda self: self.written)
     @rule(data=st.data())
     def close(self, data: st.DataObject) -> None:
-        """Its writer ends it."""
+        """Close a log as its writer."""
         log_id = data.draw(st.sampled_from(sorted(self.written)))
         self.ids.close(log_id)
         self.closed[log_id] = self.written.pop(log_id)
@@ -109,20 +109,20 @@ class OpenSet(RuleBasedStateMachine):
     @precondition(lambda self: self.written)
     @rule(data=st.data())
     def drop(self, data: st.DataObject) -> None:
-        """Its writer removed it."""
+        """Remove a log as its writer."""
         log_id = data.draw(st.sampled_from(sorted(self.written)))
         self.ids.drop(log_id)
         del self.written[log_id]
 
     @rule(user=st.sampled_from([FLUSH, COMPACTION]))
     def settle(self, user: int) -> None:
-        """A commit covers what one user closed."""
+        """Settle the closed logs of a user, as its commit does."""
         self.ids.settle(user)
         self.closed = {log_id: whose for log_id, whose in self.closed.items() if whose != user}
 
     @invariant()
     def agree(self) -> None:
-        """Open are those being written, and those closed but not settled."""
+        """The open logs are those that are written, and those that are closed but not settled."""
         wanted = self.written | self.closed
         assert self.ids.open_count() == len(wanted)
         assert self.ids.least_open() == min(wanted, default=None)
@@ -130,7 +130,7 @@ class OpenSet(RuleBasedStateMachine):
 
 
 def test_open_set_against_a_model(tmp_path: Path) -> None:
-    """Any order of creations, ends and commits."""
+    """Creating, closing, dropping and settling in any order keeps the set of open logs right."""
     OpenSet.directory = tmp_path
     OpenSet.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
     OpenSet.TestCase().runTest()

@@ -1,4 +1,4 @@
-"""Ledgers and bytes of a log: the map at its end is believed when it accounts for every byte, else a scan tells."""
+"""Test the ledgers and bytes of a log: its map is used if it accounts for every byte, and a scan otherwise."""
 
 import struct
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.reference import entry_log as model
 
 
 def written(directory: Path, runs: list[tuple[int, int]]) -> Path:
-    """A closed log of one entry a run."""
+    """Write a closed log with one entry for each run."""
     log = EntryLog(directory)
     for at, (ledger, size) in enumerate(runs):
         log.append(ledger, [model.entry(ledger, at, bytes(size))])
@@ -24,7 +24,7 @@ def written(directory: Path, runs: list[tuple[int, int]]) -> Path:
 @given(runs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 99)), min_size=1, max_size=12))
 @settings(deadline=None, max_examples=30)
 def test_map_and_scan_agree(tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[int, int]]) -> None:
-    """Both tell the bytes of each ledger, length words included."""
+    """Map and scan agree on the bytes of each ledger, length words included."""
     path = written(tmp_path_factory.mktemp("logs"), runs)
     known, scanned = read_map(path), scan_ledgers(path)
     expected: dict[int, int] = {}
@@ -39,7 +39,7 @@ def test_map_and_scan_agree(tmp_path_factory: pytest.TempPathFactory, runs: list
 
 
 def test_more_ledgers_than_a_record_of_the_map_holds(tmp_path: Path) -> None:
-    """Ten thousand and one."""
+    """The ids of 10,001 ledgers are read, which are more than a record of the map holds."""
     found = read_map(written(tmp_path, [(ledger, 0) for ledger in range(10_001)]))
     assert found is not None
     assert found.ledgers.tolist() == list(range(10_001))
@@ -49,17 +49,17 @@ def test_more_ledgers_than_a_record_of_the_map_holds(tmp_path: Path) -> None:
     ("at", "layout", "value"),
     [
         (8, ">q", 0),  # never closed
-        (8, ">q", 1 << 40),  # behind the file
+        (8, ">q", 1 << 40),  # beyond the end of the file
         (8, ">q", 1025),  # in the middle of a record
-        (16, ">i", 3),  # more ledgers than the map has
-        (16, ">i", 1),  # fewer
-        (-8, ">q", 7),  # bytes that are not there
+        (16, ">i", 3),  # more ledgers than in the map
+        (16, ">i", 1),  # fewer ledgers than in the map
+        (-8, ">q", 7),  # more bytes than there are
         (-16, ">q", 1),  # the same ledger twice
         (-16, ">q", -5),
     ],
 )
 def test_a_map_that_lies_is_not_believed(tmp_path: Path, at: int, layout: str, value: int) -> None:
-    """ST1: one field is wrong: there is no map then, and the scan tells the truth."""
+    """ST1: if one field is wrong, the map is not used, and a scan gives the right result."""
     path = written(tmp_path, [(1, 10), (2, 20)])
     data = bytearray(path.read_bytes())
     struct.pack_into(layout, data, at % len(data), value)
@@ -69,7 +69,7 @@ def test_a_map_that_lies_is_not_believed(tmp_path: Path, at: int, layout: str, v
 
 
 def test_a_torn_log_tells_where(tmp_path: Path) -> None:
-    """What lies before the tear is added up."""
+    """The scan of a torn log counts what is before the tear, and gives its offset."""
     path = written(tmp_path, [(1, 10), (2, 20)])
     path.write_bytes(path.read_bytes()[: 1024 + 4 + len(model.entry(1, 0, bytes(10))) + 9])
     found = scan_ledgers(path)
@@ -78,7 +78,7 @@ def test_a_torn_log_tells_where(tmp_path: Path) -> None:
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    """It is named, with the remedy."""
+    """The error names a file that is not an entry log."""
     (tmp_path / "0.log").write_bytes(b"not ours" * 1000)
     assert read_map(tmp_path / "0.log") is None
     with pytest.raises(ValueError, match="not an entry log"):

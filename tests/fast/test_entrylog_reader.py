@@ -1,4 +1,4 @@
-"""The cache of read descriptors: right bytes, bounded descriptors, nothing evicted under a read."""
+"""Test the cache of read descriptors: their number is bounded, and none is closed or replaced during a read."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +12,14 @@ from bookie._fast.entrylog.reader import EntryLogReader
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Logs 0 to 1f, each 4,096 bytes of its own number."""
+    """Write logs 0 to 1f, each with 4,096 bytes that are its own id."""
     for log_id in range(32):
         (tmp_path / f"{log_id:x}.log").write_bytes(bytes([log_id]) * 4096)
     return tmp_path
 
 
 def open_logs(directory: Path) -> list[str]:
-    """The logs of `directory` that this process has open."""
+    """Return the logs of `directory` that this process has open."""
     found = []
     for fd in Path("/proc/self/fd").iterdir():
         try:
@@ -32,7 +32,7 @@ def open_logs(directory: Path) -> list[str]:
 
 
 def test_reads(logs: Path) -> None:
-    """Inside the file, over its end, behind it; readahead changes nothing."""
+    """Reads inside the file, across its end and beyond it are right, with and without readahead."""
     reader = EntryLogReader(logs)
     assert reader.read(0x1F, 10, 20, ahead=1 << 20) == b"\x1f" * 20
     assert reader.read(0x1F, 4090, 20) == b"\x1f" * 6
@@ -41,7 +41,7 @@ def test_reads(logs: Path) -> None:
 
 @pytest.mark.parametrize("log_id", [0x20, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_a_missing_log_is_an_error(logs: Path, log_id: int) -> None:
-    """Never an empty answer: a location without its file is damage."""
+    """Reading a missing log is an error, since a location without its file is damage."""
     reader = EntryLogReader(logs, 2)
     for _ in range(3):
         with pytest.raises(OSError, match=f"{log_id:x}.log"):
@@ -50,7 +50,7 @@ def test_a_missing_log_is_an_error(logs: Path, log_id: int) -> None:
 
 
 def test_descriptors_are_bounded_and_the_idle_go_first(logs: Path) -> None:
-    """With room for three, the three used last stay open."""
+    """With three descriptors, the three logs that were read last stay open."""
     reader = EntryLogReader(logs, open_max=3)
     for log_id in (1, 2, 3, 1, 4, 1, 5):
         assert reader.read(log_id, 0, 1) == bytes([log_id])
@@ -58,7 +58,7 @@ def test_descriptors_are_bounded_and_the_idle_go_first(logs: Path) -> None:
 
 
 def test_a_forgotten_log_is_closed(logs: Path) -> None:
-    """A deleted log gives back its descriptor, and is opened anew when its name comes back."""
+    """The descriptor of a deleted log is closed, and a new log of its name is opened again."""
     reader = EntryLogReader(logs)
     reader.read(1, 0, 1)
     (logs / "1.log").unlink()
@@ -73,7 +73,7 @@ def test_a_forgotten_log_is_closed(logs: Path) -> None:
 
 
 def test_many_threads_few_descriptors(logs: Path) -> None:
-    """Sixteen threads over 32 logs with room for 2, some forgetting: every answer is the right log's."""
+    """Sixteen threads that read and forget 32 logs with two descriptors always get bytes of the right log."""
     reader = EntryLogReader(logs, open_max=2)
     start = threading.Barrier(16)
 

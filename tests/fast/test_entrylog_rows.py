@@ -1,4 +1,4 @@
-"""Entry logs as rows: against the model's scan, batch by batch, with digests, filters, large entries and damage."""
+"""Test reading entry logs as rows against the model's scan, with digests, filters, large entries and damage."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,7 @@ def sealed(ledger: int, entry: int, payload: bytes, which: int = 0) -> bytes:
 
 
 def every(path: Path, **asked: object) -> list[Rows]:
-    """All batches."""
+    """Return all batches."""
     scan = LogRows(path, RowSheet(CANDIDATES, **asked))  # type: ignore[arg-type]
     found = []
     while (rows := scan.read()) is not None:
@@ -49,7 +49,7 @@ def payloads(rows: Rows) -> list[bytes]:
 def test_every_record(
     tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[int, int, bytes]], rows_max: int, values_max: int
 ) -> None:
-    """Whatever the sizes of batches: each record once, in order, its digest found, its payload whole."""
+    """Whatever the size of batches, each record comes once and in order, with its digest verified and its payload."""
     path = tmp_path_factory.mktemp("log") / "0.log"
     stored = [sealed(ledger, k, payload, which) for k, (ledger, which, payload) in enumerate(entries)]
     path.write_bytes(model.build(stored, closed=bool(stored)))
@@ -66,7 +66,7 @@ def test_every_record(
 
 
 def test_fields_of_the_header(tmp_path: Path) -> None:
-    """LAC, length and size as the entry says them."""
+    """LAC, length and size are those in the entry."""
     path = tmp_path / "0.log"
     path.write_bytes(model.build([sealed(5, 7, b"x" * 10)], closed=False))
     [rows] = every(path)
@@ -75,7 +75,7 @@ def test_fields_of_the_header(tmp_path: Path) -> None:
 
 
 def test_flipped_bytes_are_found(tmp_path: Path) -> None:
-    """In header, digest and payload; a header that makes no sense is found without digests too."""
+    """A flipped byte in header, digest or payload is found; an impossible header is found without digests, too."""
     for at, headers_see in ((23, True), (33, False), (45, False)):
         bad = bytearray(sealed(1, 1, b"y" * 20))
         bad[at] ^= 0x40
@@ -87,7 +87,7 @@ def test_flipped_bytes_are_found(tmp_path: Path) -> None:
 
 
 def test_behind_damage(tmp_path: Path) -> None:
-    """A length word that makes no sense: the next good entry is found, and nothing that only looks like one."""
+    """After an impossible length the scan continues with the next valid entry, not with bytes that look like one."""
     entries = [sealed(1, k, bytes(50)) for k in range(6)]
     data = bytearray(model.build(entries, closed=True))
     size = len(entries[0]) + 4
@@ -107,7 +107,7 @@ def test_behind_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("byte", [b"\0", b"\7"])
 def test_a_wrong_length_is_suspected(tmp_path: Path, byte: bytes) -> None:
-    """A length that is too large swallows entries behind it: the search begins inside of the entry that failed."""
+    """A length that is too large swallows following entries, so the search starts inside the entry that failed."""
     entries = [sealed(1, k, byte * 50) for k in range(6)]
     data = bytearray(model.build(entries, closed=False))
     size = len(entries[0]) + 4
@@ -123,7 +123,7 @@ def test_a_wrong_length_is_suspected(tmp_path: Path, byte: bytes) -> None:
 
 
 def test_nothing_behind_damage(tmp_path: Path) -> None:
-    """The search ends with the file, and says so."""
+    """If no entry follows the damage, the search ends with the file and says so."""
     path = tmp_path / "0.log"
     path.write_bytes(model.build([sealed(1, 0, b"")], closed=False) + b"\xff" * 5000)
     scan = LogRows(path, RowSheet(CANDIDATES))
@@ -138,7 +138,7 @@ def test_nothing_behind_damage(tmp_path: Path) -> None:
 
 
 def test_direct_layout(tmp_path: Path) -> None:
-    """Blocks that are filled up, as Java's direct writer leaves them."""
+    """Padded blocks, as Java's direct writer leaves them, are skipped."""
     flushes = [[sealed(1, 0, b"a"), sealed(1, 1, b"b")], [sealed(1, 2, b"c")]]
     path = tmp_path / "0.log"
     path.write_bytes(model.build_direct(flushes, zeros=4096))
@@ -146,7 +146,7 @@ def test_direct_layout(tmp_path: Path) -> None:
 
 
 def test_no_entry_log(tmp_path: Path) -> None:
-    """It is named, and so is a missing file."""
+    """The error names a file that is missing or not an entry log."""
     with pytest.raises(FileNotFoundError, match=r"1\.log"):
         LogRows(tmp_path / "1.log", RowSheet(CANDIDATES))
     (tmp_path / "2.log").write_bytes(b"no entry log".ljust(2000))

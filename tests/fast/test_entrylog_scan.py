@@ -1,4 +1,4 @@
-"""The entry log scan against its model: whole, torn, damaged and foreign files, both layouts."""
+"""Test the entry log scan against its model, with whole, torn, damaged and foreign files in both layouts."""
 
 import os
 from pathlib import Path
@@ -19,19 +19,19 @@ ENTRIES = st.lists(
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One file that the examples of a test write over."""
+    """Return the path of a file that each example overwrites."""
     return tmp_path_factory.mktemp("scan") / "0.log"
 
 
 def scan(path: Path, rows_max: int = 1 << 10) -> model.Found:
-    """The compiled scan in the model's terms."""
+    """Scan a file, and return the result in the model's terms."""
     chunks = list(scan_entry_log(path, rows_max))
     columns = [np.concatenate([chunk[i] for chunk in chunks]).tolist() for i in range(4)]
     return model.Found(list(zip(*columns, strict=True)), chunks[-1].end, chunks[-1].torn)
 
 
 def agree(path: Path, data: bytes) -> model.Found | None:
-    """Compiled scan and model answer alike; None when both say that it is no entry log."""
+    """Check that scan and model agree, and return what they found; None if both refuse the file as no entry log."""
     path.write_bytes(data)
     try:
         expected = model.scan(data)
@@ -44,7 +44,7 @@ def agree(path: Path, data: bytes) -> model.Found | None:
 
 
 def test_the_worked_example(file: Path) -> None:
-    """Both entries, the map skipped, the end at the end of the file."""
+    """Both entries are found, the map is skipped, and the scan ends at the end of the file."""
     found = agree(file, golden("entry_log.hex"))
     assert found == model.Found([(7, 0, 1024, 41), (7, 1, 1069, 42)], 1155, torn=False)
 
@@ -52,7 +52,7 @@ def test_the_worked_example(file: Path) -> None:
 @settings(deadline=None)
 @given(entries=ENTRIES, closed=st.booleans(), zeros=st.sampled_from([0, 1, 3, 4, 100, 5000]), rows=st.integers(1, 9))
 def test_like_the_model(file: Path, entries: list[bytes], closed: bool, zeros: int, rows: int) -> None:
-    """Open and closed logs, preallocated zeros behind, read in chunks of any size."""
+    """Open and closed logs, with preallocated zeros after them, are read in chunks of any size."""
     data = model.build(entries, closed=closed) + bytes(zeros)
     found = agree(file, data)
     assert found is not None
@@ -66,7 +66,7 @@ def test_like_the_model(file: Path, entries: list[bytes], closed: bool, zeros: i
 @settings(deadline=None)
 @given(flushes=st.lists(ENTRIES, max_size=4), zeros=st.sampled_from([0, 2, 4096, 9000]), cut=st.integers(0, 9000))
 def test_the_direct_layout(file: Path, flushes: list[list[bytes]], zeros: int, cut: int) -> None:
-    """Blocks filled up with 0xF0 are passed over, zeros end the log, a cut is torn or clean as the model says."""
+    """Blocks padded with 0xF0 are skipped, zeros end the log, and a truncated log is torn or clean as in the model."""
     data = model.build_direct(flushes, zeros=zeros)
     found = agree(file, data)
     assert found is not None
@@ -76,7 +76,7 @@ def test_the_direct_layout(file: Path, flushes: list[list[bytes]], zeros: int, c
 
 
 def test_every_truncation_point(file: Path) -> None:
-    """A log cut anywhere gives its whole records, and is torn exactly when a record is cut."""
+    """A log that is truncated anywhere gives its whole records, and is torn exactly if a record is truncated."""
     entries = [model.entry(1, 0, b"a" * 20), model.entry(2, 0), model.entry(1, 1, b"b")]
     whole = model.build(entries, closed=False)
     ends = [1024, 1064, 1084, 1105]
@@ -90,7 +90,7 @@ def test_every_truncation_point(file: Path) -> None:
 
 @pytest.mark.parametrize("length", [-1, 1, 15, (256 << 20) + 1, 0x7FFFFFFF, -0x80000000, -0x0F0F0F10])
 def test_an_impossible_length_is_torn(file: Path, length: int) -> None:
-    """Damage ends the scan where it lies: neither an allocation by the length word nor a search from byte to byte."""
+    """The scan ends at an impossible length: it neither allocates that many bytes nor searches byte by byte."""
     good = model.build([model.entry(1, 0)], closed=False)
     data = good + length.to_bytes(4, signed=True) + os.urandom(100)
     found = agree(file, data)
@@ -99,7 +99,7 @@ def test_an_impossible_length_is_torn(file: Path, length: int) -> None:
 
 
 def test_data_behind_zeros_is_torn(file: Path) -> None:
-    """A hole is no end: what lies behind it is reported, not dropped in silence."""
+    """Data after a hole of zeros is reported as a tear rather than dropped silently."""
     good = model.build([model.entry(1, 0)], closed=False)
     found = agree(file, good + bytes(5000) + model.record(model.entry(1, 1)))
     assert found is not None
@@ -108,7 +108,7 @@ def test_data_behind_zeros_is_torn(file: Path) -> None:
 
 @pytest.mark.parametrize("ledger_entry", [(-2, 0), (1, -1), (-(2**63), 5)])
 def test_negative_ids_are_no_entry(file: Path, ledger_entry: tuple[int, int]) -> None:
-    """Only -1 in place of the ledger means something; other negative numbers are damage."""
+    """Of negative ledger ids only -1 has a meaning; other negative ids are damage."""
     found = agree(file, model.header() + model.record(model.entry(*ledger_entry)))
     assert found == model.Found([], 1024, torn=True)
 
@@ -121,20 +121,20 @@ def test_negative_ids_are_no_entry(file: Path, ledger_entry: tuple[int, int]) ->
 @example(b"BKLO\0\0\0\0" + bytes(1016) + model.record(model.entry(1, 1)))
 @settings(deadline=None)
 def test_any_bytes(file: Path, data: bytes) -> None:
-    """Foreign, short, empty and newer files: an answer or one error."""
+    """Foreign, short, empty and newer files give the model's result or its one error."""
     agree(file, data)
 
 
 @given(data=st.binary(max_size=200), rest=st.binary(max_size=4200))
 @settings(deadline=None)
 def test_any_bytes_behind_a_header(file: Path, data: bytes, rest: bytes) -> None:
-    """The same with a header that is right, in both layouts."""
+    """Any bytes after a valid header, in both layouts, give the model's result."""
     agree(file, model.header() + data + rest)
     agree(file, model.build_direct([]) + rest + data)
 
 
 def test_records_longer_than_a_read(file: Path) -> None:
-    """Records up to the limit are handed on whole; one byte more is damage."""
+    """Records up to the limit are returned whole."""
     sizes = [5 << 20, 64 << 20, 20, 9 << 20]
     with file.open("wb") as out:
         out.write(model.header())
@@ -146,7 +146,7 @@ def test_records_longer_than_a_read(file: Path) -> None:
 
 
 def test_a_length_beyond_the_file_is_torn(file: Path) -> None:
-    """64 MiB claimed, 2 bytes there."""
+    """A record of 64 MiB of which only 2 bytes are there is torn."""
     file.write_bytes(model.header() + (64 << 20).to_bytes(4) + b"ab")
     assert scan_chunk(file).torn
 

@@ -1,4 +1,4 @@
-"""Which entry log takes an entry, when it is closed, and what a failed flush leaves (entrylog.set, base.by_age)."""
+"""Test which log takes an entry, when a log is closed, and what a failed flush leaves (entrylog.set, base.by_age)."""
 
 import errno
 import random
@@ -16,12 +16,12 @@ from tests.reference import entry_log, log_set
 
 
 def files(directory: Path) -> dict[int, bytes]:
-    """The logs of a directory by id."""
+    """Return the logs of a directory by id."""
     return {int(path.stem, 16): path.read_bytes() for path in directory.glob("*.log")}
 
 
 def own_descriptors(directory: Path) -> int:
-    """Descriptors of this process on files of the directory."""
+    """Return the number of descriptors of this process for files of the directory."""
     found = 0
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -32,11 +32,11 @@ def own_descriptors(directory: Path) -> int:
 
 
 class LikeTheModel(RuleBasedStateMachine):
-    """Any order of appends, marks, expiries and commits: after each sync every file is the model's."""
+    """After appends, marks, expiries and commits in any order, each sync leaves the files that the model has."""
 
     @initialize(active_max=st.integers(0, 3), seed=st.integers(0, 1 << 30))
     def begin(self, active_max: int, seed: int) -> None:
-        """An empty directory."""
+        """Begin with an empty directory."""
         import tempfile
 
         self.directory = tempfile.TemporaryDirectory()
@@ -48,7 +48,7 @@ class LikeTheModel(RuleBasedStateMachine):
 
     @rule(ledger=st.one_of(st.integers(0, 4), st.integers(0, 40)), size=st.sampled_from([0, 100, 5000, 70_000]))
     def append(self, ledger: int, size: int) -> None:
-        """One entry."""
+        """Append an entry."""
         entry = entry_log.entry(ledger, self.count, self.seeded_random.randbytes(size))
         self.count += 1
         log_id, offset = self.logs.append(ledger, entry)
@@ -57,31 +57,31 @@ class LikeTheModel(RuleBasedStateMachine):
 
     @rule(ledger=st.integers(0, 4))
     def mark(self, ledger: int) -> None:
-        """A ledger's end is announced."""
+        """Mark a ledger whose end was announced."""
         self.logs.mark(ledger)
         self.model.mark(ledger)
 
     @rule(ledger=st.one_of(st.none(), st.integers(0, 4)))
     def end_marked(self, ledger: int | None) -> None:
-        """Marked logs are closed."""
+        """Close the logs of marked ledgers."""
         self.logs.end_marked(ledger)
         self.model.end_marked(ledger)
 
     @rule()
     def expire(self) -> None:
-        """Much later."""
+        """Let all logs expire."""
         self.logs.expire(1000)
         for ledger in [one for one in self.model.taking if self.model.active_max]:
             self.model.close(ledger)
 
     @rule()
     def expire_nothing(self) -> None:
-        """A little later."""
+        """Let a time pass in which no log expires."""
         self.logs.expire(1)
 
     @rule()
     def commit(self) -> None:
-        """Sync and settle: all there, and the files are the model's."""
+        """Sync, compare the files with the model, and settle."""
         self.logs.sync()
         self.model.sync()
         self.compare()
@@ -91,7 +91,7 @@ class LikeTheModel(RuleBasedStateMachine):
 
     @rule(synced=st.booleans())
     def give_up(self, synced: bool) -> None:
-        """The flush failed before or after its sync."""
+        """Give up a flush that failed before or after its sync."""
         if synced:
             self.logs.sync()
             self.model.sync()
@@ -99,7 +99,7 @@ class LikeTheModel(RuleBasedStateMachine):
         self.model.give_up()
 
     def compare(self) -> None:
-        """Each file of the model, then zeros up to the end of a block at most."""
+        """Check that each file is the model's, followed only by zeros."""
         found = files(self.path)
         for log_id, log in self.model.logs.items():
             image = log.image()
@@ -109,7 +109,7 @@ class LikeTheModel(RuleBasedStateMachine):
 
     @invariant()
     def counted(self) -> None:
-        """What the counters say, and which logs are open."""
+        """The counters and the set of open logs are those of the model."""
         if not hasattr(self, "logs"):
             return
         stats = self.logs.stats()
@@ -123,7 +123,7 @@ class LikeTheModel(RuleBasedStateMachine):
             assert self.logs.is_open(log_id) == log.open
 
     def teardown(self) -> None:
-        """Leave nothing."""
+        """Remove the directory."""
         if hasattr(self, "logs"):
             del self.logs
             self.directory.cleanup()
@@ -134,12 +134,12 @@ TestLikeTheModel = LikeTheModel.TestCase
 
 
 def entry_of(ledger: int, at: int = 0, size: int = 50) -> bytes:
-    """An entry that tells whose it is."""
+    """Return an entry whose payload shows its ledger."""
     return entry_log.entry(ledger, at, struct.pack(">q", ledger) * (size // 8))
 
 
 def test_one_publication_a_sync(tmp_path: Path) -> None:
-    """`lastId` covers all logs of a flush when it is synced, and is written once."""
+    """`lastId` covers all logs of a flush when the flush is synced, and is written once."""
     logs = EntryLogSet(tmp_path, active_max=100)
     for ledger in range(50):
         logs.append(ledger, entry_of(ledger))
@@ -149,7 +149,7 @@ def test_one_publication_a_sync(tmp_path: Path) -> None:
 
 
 def test_descriptors_and_memory_are_bounded(tmp_path: Path) -> None:
-    """300 ledgers in one flush, 20 logs at a time: 20, and those in the batch that is being closed."""
+    """A flush of 300 ledgers keeps 20 logs open, and those of the batch that is being closed."""
     logs = EntryLogSet(tmp_path, active_max=20)
     most = 0
     for ledger in range(300):
@@ -168,7 +168,7 @@ def test_descriptors_and_memory_are_bounded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", ["open", "pwritev", "fdatasync", "rename"])
 def test_a_full_disk_at_any_call(tmp_path: Path, faulty: ModuleType, op: str) -> None:
-    """B6: whichever call of a flush finds no space, giving up leaves what was committed, and the next try has all."""
+    """B6: whichever call of a flush finds no space, giving up leaves what was committed, and the next try succeeds."""
     for nth in range(1, 60):
         directory = tmp_path / f"{nth}"
         directory.mkdir()
@@ -201,7 +201,7 @@ def test_a_full_disk_at_any_call(tmp_path: Path, faulty: ModuleType, op: str) ->
 
 
 def flush(logs: EntryLogSet, entries: list[bytes]) -> bool:
-    """Append, announce an end, sync; whether the disk was full."""
+    """Append entries, announce a ledger's end and sync; return whether the disk was full."""
     try:
         for entry in entries:
             logs.append(int.from_bytes(entry[:8]), entry)
@@ -216,7 +216,7 @@ def flush(logs: EntryLogSet, entries: list[bytes]) -> bool:
 
 
 def held(directory: Path) -> list[bytes]:
-    """Every entry of every log, checked to be whole; none is torn once its writer is at rest."""
+    """Return every entry of every log, and check that none is torn."""
     found = []
     for data in files(directory).values():
         scan = entry_log.scan(data)
@@ -227,7 +227,7 @@ def held(directory: Path) -> list[bytes]:
 
 @pytest.mark.parametrize("op", ["pwritev", "fdatasync", "open"])
 def test_a_failing_disk_is_for_ever(tmp_path: Path, faulty: ModuleType, op: str) -> None:
-    """B2: after EIO in any log of the set every call answers it, giving up included, and no file is removed."""
+    """B2: after EIO in any log of the set, every call fails with it, even after giving up, and no file is removed."""
     logs = EntryLogSet(tmp_path, active_max=8, files=faulty.FaultyFiles())
     for ledger in range(4):
         logs.append(ledger, entry_of(ledger))

@@ -1,4 +1,4 @@
-"""The entry log writer: bytes on disk, rolling, ids, `lastId`, and what it does when the disk fails."""
+"""Test the entry log writer: bytes on disk, new logs, ids, `lastId`, and what it does when the disk fails."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ ENTRIES = st.lists(st.tuples(st.integers(0, 3), st.lists(st.binary(max_size=60),
 
 
 def test_the_worked_example(tmp_path: Path) -> None:
-    """The two entries of the format document, written in one run, closed: byte for byte, and lastId."""
+    """The log of the format document's two entries, written in one run and closed, has the documented bytes."""
     expected = golden("entry_log.hex")
     log = EntryLog(tmp_path, next_id=1)
     assert log.append(7, [expected[1028:1069], expected[1073:1115]]) == (1, 1024)
@@ -33,7 +33,7 @@ def test_the_worked_example(tmp_path: Path) -> None:
 
 
 def test_nothing_is_created_before_the_first_append(tmp_path: Path) -> None:
-    """A bookie that only reads leaves no empty logs behind."""
+    """A writer without an append creates no log."""
     log = EntryLog(tmp_path, next_id=5)
     log.sync()
     log.rotate()
@@ -46,7 +46,7 @@ def test_nothing_is_created_before_the_first_append(tmp_path: Path) -> None:
 def test_like_the_model(
     tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[int, list[bytes]]], limit: int
 ) -> None:
-    """Any runs over any small limit: each log is what the model builds, each run lies whole where the writer said."""
+    """With any runs and any small limit, each log is what the model builds, and each run is where the writer said."""
     directory = tmp_path_factory.mktemp("logs")
     log = EntryLog(directory, next_id=0x1A, size_limit=limit)
     logs: dict[int, list[bytes]] = {}
@@ -70,7 +70,7 @@ def test_like_the_model(
 
 
 def test_a_run_is_never_split(tmp_path: Path) -> None:
-    """What does not fit rolls as a whole; what is larger than the limit gets a log of its own."""
+    """A run that does not fit goes into the next log as a whole, and one above the limit gets a log of its own."""
     log = EntryLog(tmp_path, size_limit=2048)
     small = [model.entry(1, 0, bytes(480))]
     large = [model.entry(1, i, bytes(500)) for i in range(1, 6)]
@@ -81,7 +81,7 @@ def test_a_run_is_never_split(tmp_path: Path) -> None:
 
 
 def test_more_ledgers_than_one_map_record_holds(tmp_path: Path) -> None:
-    """25,000 ledgers: three map records, every ledger once, with its bytes."""
+    """A map of 25,000 ledgers needs three records, and has each ledger once with its bytes."""
     log = EntryLog(tmp_path)
     for ledger in range(25_000, 0, -1):
         log.append(ledger, [struct.pack(">qq", ledger, 0)])
@@ -96,7 +96,7 @@ def test_more_ledgers_than_one_map_record_holds(tmp_path: Path) -> None:
 
 
 def test_existing_names_are_skipped(tmp_path: Path) -> None:
-    """A log is never written over: an id whose name exists is passed by."""
+    """An existing log is never overwritten: its id is skipped."""
     (tmp_path / "3.log").write_bytes(b"old")
     log = EntryLog(tmp_path, next_id=3)
     assert log.append(1, [model.entry(1, 0)])[0] == 4
@@ -105,7 +105,7 @@ def test_existing_names_are_skipped(tmp_path: Path) -> None:
 
 
 def test_ids_wrap_as_upstream_does(tmp_path: Path) -> None:
-    """After 7fffffff comes 0, or the next name that is free."""
+    """After 7fffffff comes 0, or the next id without a file."""
     (tmp_path / "0.log").write_bytes(b"")
     log = EntryLog(tmp_path, next_id=0x7FFFFFFF)
     assert log.append(1, [model.entry(1, 0)])[0] == 0x7FFFFFFF
@@ -114,7 +114,7 @@ def test_ids_wrap_as_upstream_does(tmp_path: Path) -> None:
 
 
 def test_reserved_blocks_go_back(tmp_path: Path) -> None:
-    """Neither a closed log nor one that its writer let go keeps disk blocks behind its end."""
+    """Neither a closed log nor one whose writer is gone keeps reserved blocks after its end."""
     log = EntryLog(tmp_path)
     log.append(1, [model.entry(1, 0)])
     reserved = (tmp_path / "0.log").stat().st_blocks
@@ -127,7 +127,7 @@ def test_reserved_blocks_go_back(tmp_path: Path) -> None:
 
 
 def test_what_was_not_synced_goes_with_the_writer(tmp_path: Path) -> None:
-    """A log ends at its last sync when its writer is let go; one that never saw a sync is gone."""
+    """When its writer is freed, a log is truncated at its last sync, and removed if it was never synced."""
     log = EntryLog(tmp_path, size_limit=8192)
     entries = [model.entry(1, i, os.urandom(700)) for i in range(4)]
     log.append(1, entries[:1])
@@ -144,7 +144,7 @@ def test_what_was_not_synced_goes_with_the_writer(tmp_path: Path) -> None:
 @given(sizes=st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=4), min_size=1, max_size=6))
 @settings(deadline=None, max_examples=50)
 def test_every_sync_covers_all(tmp_path_factory: pytest.TempPathFactory, sizes: list[list[int]]) -> None:
-    """After each sync an open log is the model's, and zeros up to the end of the block."""
+    """After each sync an open log has the model's bytes, and zeros up to the end of the block."""
     directory = tmp_path_factory.mktemp("logs")
     log = EntryLog(directory)
     entries: list[bytes] = []
@@ -158,7 +158,7 @@ def test_every_sync_covers_all(tmp_path_factory: pytest.TempPathFactory, sizes: 
 
 
 def test_large_slices_arrive_whole(tmp_path: Path) -> None:
-    """Slices larger than the buffer, and many of them, land in order."""
+    """Slices larger than the buffer, and many small ones, are written in order."""
     entries = [model.entry(1, i, os.urandom(size)) for i, size in enumerate([17 << 20, 5, 9 << 20, *[3000] * 3000])]
     log = EntryLog(tmp_path)
     log_id, offset = log.append(1, entries)
@@ -168,14 +168,14 @@ def test_large_slices_arrive_whole(tmp_path: Path) -> None:
 
 
 def test_an_empty_run_is_refused(tmp_path: Path) -> None:
-    """Nothing to write is a mistake of the caller; nothing is created."""
+    """An empty run is refused, and no file is created."""
     with pytest.raises(ValueError, match="at least 1 record"):
         EntryLog(tmp_path).append(1, [])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
-    """The writer stays poisoned: coming back later with a directory does not help."""
+    """The writer stays failed even if the directory appears later."""
     log = EntryLog(tmp_path / "gone")
     with pytest.raises(OSError, match="error"):
         log.append(1, [model.entry(1, 0)])
@@ -198,7 +198,7 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
 def test_writers_share_one_buffer(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, int]], scale: int
 ) -> None:
-    """Several logs of a directory grow in turns; each one holds exactly what its writer was given."""
+    """Several writers of a directory append in turn, and each log contains exactly what its writer was given."""
     directory = tmp_path_factory.mktemp("logs")
     first = EntryLog(directory)
     writers = [first, *(EntryLog(directory, beside=first) for _ in range(3))]
@@ -228,7 +228,7 @@ def test_writers_share_one_buffer(
 
 
 def test_a_log_is_open_until_its_commit(tmp_path: Path) -> None:
-    """Written, rotated, settled: only then may others judge it."""
+    """A log is open until it was rotated and settled; only then may it be collected."""
     log = EntryLog(tmp_path)
     log.append(1, [model.entry(1, 0)])
     assert log.is_open(0)

@@ -1,5 +1,5 @@
-"""Reads that fail are EIO, counted, and told once however many there are (failed_reads, B7): an index that lies, a log
-that is gone, a disk that does not answer.
+"""Test reads that fail because of a wrong index or a missing log: they return EIO, are counted, and are logged once
+however many there are (failed_reads, B7).
 """
 
 import logging
@@ -17,7 +17,7 @@ KEY = b"k" * 20
 
 
 def stored(root: Path, ledger: int) -> list[Path]:
-    """Ten entries of each of two ledgers in a log."""
+    """Write ten entries of each of two ledgers into a log."""
     one = Opened(root)
     for at in range(10):
         for each in (ledger, ledger + 1):
@@ -28,7 +28,7 @@ def stored(root: Path, ledger: int) -> list[Path]:
 
 
 def point_elsewhere(log: Path, offset: int) -> None:
-    """Let the index say that entries 0 to 9 of ledger 1 lie there."""
+    """Let the index locate entries 0 to 9 of ledger 1 at this offset."""
     index = Index.open(log.parent / "locations.lmdb", 64 * MIB)
     index.begin()
     index.put_run(1, 0, int(log.stem, 16), offset, [324] * 10)
@@ -42,7 +42,7 @@ def past_the_end(log: Path) -> None:
 
 def at_another_ledger(log: Path) -> None:
     (found,) = struct.unpack_from(">q", log.read_bytes(), 1028)
-    assert found == 1  # ledgers lie side by side, the lower first: the other one's records follow ten of these
+    assert found == 1  # the log is sorted by ledger: the records of ledger 2 follow the ten of ledger 1
     point_elsewhere(log, 1024 + 10 * 328)
 
 
@@ -56,7 +56,7 @@ def gone(log: Path) -> None:
 
 @pytest.mark.parametrize("damage", [past_the_end, at_another_ledger, into_a_record, gone])
 def test_what_cannot_be_read(damage: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """B7: EIO, never "no such entry"; others are served; one line tells how often and where, and the next one anew."""
+    """B7: damage gives EIO, never "no such entry". Other ledgers are served, and one line tells how often and where."""
     (log,) = stored(tmp_path, 1)
     damage(log)
     one = Opened(tmp_path)

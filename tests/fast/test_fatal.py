@@ -1,5 +1,5 @@
-"""The fatal latch (base.fatal): who sets it, and that nothing is acknowledged behind it (B2). Each in a process of its
-own, for the latch is the process's and is never taken back.
+"""Test the fatal latch (base.fatal): who sets it, and that nothing is acknowledged after it (B2). Each test runs in a
+process of its own, since the latch is global and never cleared.
 """
 
 import subprocess
@@ -21,14 +21,14 @@ FAULTY = "from bookie._fast.testing import faulty\none = Opened(root, files=faul
 
 
 def run(body: str, root: Path) -> None:
-    """Run it in a child; its assertions are ours."""
+    """Run code in a child, whose assertions must hold."""
     command = [sys.executable, "-c", PRELUDE + body, str(root)]
     child = subprocess.run(command, cwd=ROOT, check=False, timeout=120, capture_output=True, text=True)
     assert child.returncode == 0, child.stderr
 
 
 def test_the_first_one_wins(tmp_path: Path) -> None:
-    """Later failures are consequences; the waiter sees the cause, however long the text."""
+    """The waiter sees the first failure, since later ones are consequences. Long texts are truncated."""
     run(
         """
 assert fatal.wait(0) is None
@@ -47,7 +47,7 @@ assert seen == [("the disk is gone", 5)] == [fatal.wait(0)]
 
 @pytest.mark.parametrize("op", ["pwritev", "fdatasync"])
 def test_a_journal_that_fails_acknowledges_nothing_more(tmp_path: Path, op: str) -> None:
-    """B2: the group of the failed write or sync is not published, and no later one; the next start has the rest."""
+    """B2: neither the group of the failed write or sync nor a later one is published. The next start has the rest."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         FAULTY
@@ -72,7 +72,7 @@ one.crash()
 @pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".log", "lastMark.tmp"])
 def test_a_checkpoint_that_fails_is_the_end(tmp_path: Path, suffix: str) -> None:
-    """B2, B4: no second try of a failed sync; the journal still has everything."""
+    """B2, B4: a failed sync of a checkpoint is not tried again, and the journal still has everything."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         FAULTY
@@ -96,7 +96,7 @@ one.crash()
 
 
 def test_an_index_that_fails_is_the_end_before_anything_else_is_done(tmp_path: Path) -> None:
-    """B2: whoever sees that a commit has failed finds the latch set, however many ledgers have to be marked again."""
+    """B2: the latch is set before a failed commit becomes visible, however many ledgers must be marked again."""
     run(
         """
 import resource
@@ -130,7 +130,7 @@ one.crash()
 
 
 def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
-    """On a full disk, too: groups lie in that file, and the next sync would not tell that they were lost."""
+    """Even ENOSPC is fatal here: groups are in that file, and the next sync would not report that they were lost."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(
         """
@@ -148,8 +148,9 @@ with journal(root, faulty.FaultyFiles(), sync_data=False) as (one, writer), runn
 
 
 def test_b2_an_error_that_the_disk_tells_once_reaches_the_group_that_it_belongs_to(tmp_path: Path) -> None:
-    """A group is written, and lost by the disk; before its sync the zeros ahead are synced, which are told of it first.
-    Linux tells each open file once: the group's own sync hears of it as well, and nothing of the group is acknowledged.
+    """A group is written, and the disk loses it. The sync of the zeros ahead, which happens before the group's own
+    sync, gets the error first. Linux reports it once to each open file, so the group's own sync fails as well, and
+    nothing of the group is acknowledged.
     """
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     run(

@@ -1,6 +1,6 @@
-"""Faults on a plan (`testing.faulty`), and what the entry log and the readers make of them (B2, B6).
+"""Test planned faults (`testing.faulty`), and how the entry log and the readers handle them (B2, B6).
 
-Needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
+This needs the modules for tests: `BOOKIE_FAULTS=1 make build`.
 """
 
 import errno
@@ -26,7 +26,7 @@ faulty = pytest.importorskip("bookie._fast.testing.faulty", reason="build with B
 
 Place = tuple[int, int]
 
-# the last run is several writes long
+# The last run needs several writes.
 SIZES = [200, 400, 600, 800, 1000, 1200, 3 << 18]
 RUNS = [
     (ledger, [model.entry(ledger, entry, random.Random(ledger).randbytes(size)) for entry in range(3)])
@@ -38,14 +38,14 @@ RUN_BYTES = [sum(len(entry) + 4 for entry in entries) for _, entries in RUNS]
 
 @pytest.fixture(autouse=True)
 def no_plan() -> Iterator[None]:
-    """Rules and trace are the process's: every test begins and ends without."""
+    """Clear the rules and the trace, which are global, before and after each test."""
     faulty.clear()
     yield
     faulty.clear()
 
 
 def write_all(directory: Path) -> tuple[dict[int, Place], int | None]:
-    """Append RUNS, a sync after each second one, and close: the places that a sync or the close covered, the errno."""
+    """Append RUNS with a sync after every second one, and close; return the places that were synced, and the errno."""
     log = EntryLog(directory, 0, LIMIT, faulty.FaultyFiles())
     covered: dict[int, Place] = {}
     pending: dict[int, Place] = {}
@@ -68,7 +68,7 @@ def write_all(directory: Path) -> tuple[dict[int, Place], int | None]:
 
 
 def check_places(directory: Path, places: dict[int, Place]) -> None:
-    """Every one of these places holds its run, and once their writer is gone all logs scan to their end."""
+    """Check that each of these places holds its run, and that no log is torn."""
     reader = EntryLogReader(directory)
     for ledger, (log_id, offset) in places.items():
         expected = b"".join(map(model.record, dict(RUNS)[ledger]))
@@ -77,7 +77,7 @@ def check_places(directory: Path, places: dict[int, Place]) -> None:
 
 
 def calls_of(op: str, tmp_path: Path) -> int:
-    """How many calls of `op` an undisturbed run makes."""
+    """Return the number of calls of `op` in a run without faults."""
     (tmp_path / "dry").mkdir()
     assert write_all(tmp_path / "dry")[1] is None
     count = [str(call.op) for call in faulty.trace()].count(op)
@@ -89,7 +89,7 @@ def calls_of(op: str, tmp_path: Path) -> int:
 @pytest.mark.parametrize("op", ["open", "pwritev", "fdatasync", "fallocate", "rename"])
 @pytest.mark.parametrize(("action", "code"), [("EIO", errno.EIO), ("ENOSPC", errno.ENOSPC)])
 def test_after_any_failure_the_writer_is_poisoned(tmp_path: Path, op: str, action: str, code: int) -> None:
-    """B2, B6: each call in turn fails; the error comes out, stays, and whatever a sync covered before is there."""
+    """B2, B6: whichever call fails, later calls fail with its error, and everything synced before is there."""
     calls = calls_of(op, tmp_path)
     assert calls > 0
     for nth in range(1, calls + 1):
@@ -99,7 +99,7 @@ def test_after_any_failure_the_writer_is_poisoned(tmp_path: Path, op: str, actio
         places, error = write_all(directory)
         assert faulty.hits(rule) == 1
         if op == "fallocate" and action == "ENOSPC" and error is None:
-            assert len(places) == len(RUNS)  # asking for less was enough
+            assert len(places) == len(RUNS)  # a smaller reservation was enough
         else:
             assert error == code
         check_places(directory, places)
@@ -107,7 +107,7 @@ def test_after_any_failure_the_writer_is_poisoned(tmp_path: Path, op: str, actio
 
 
 def test_a_nearly_full_disk_gives_what_is_needed(tmp_path: Path) -> None:
-    """When the step of reserved blocks does not fit, the run alone may; when that fails too the disk is full."""
+    """If the step of reserved blocks does not fit, only the run's are reserved, before the disk counts as full."""
     faulty.plan("fallocate", "ENOSPC", nth=1, times=1)
     log = EntryLog(tmp_path, 0, 1 << 20, faulty.FaultyFiles())
     log.append(*RUNS[0])
@@ -117,7 +117,7 @@ def test_a_nearly_full_disk_gives_what_is_needed(tmp_path: Path) -> None:
 
 
 def check_whole(directory: Path) -> None:
-    """The logs of an undisturbed run hold every run and their maps."""
+    """Check that the logs of a run without errors hold all runs and their maps."""
     places, error = write_all(directory)
     assert error is None
     assert sorted(places) == [ledger for ledger, _ in RUNS]
@@ -128,28 +128,28 @@ def check_whole(directory: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("transferred", [-1, 100, 4095, 4096, 5000])
 def test_short_writes_are_continued(tmp_path: Path, transferred: int) -> None:
-    """Every write stops early, at a block's end or within one, and goes on: nothing is lost, no error comes out."""
+    """Writes that stop early, at the end of a block or within one, are continued without an error."""
     rule = faulty.plan("pwritev", "SHORT", times=-1, transferred=transferred)
     check_whole(tmp_path)
     assert faulty.hits(rule) > len(RUNS)
 
 
 def test_a_write_of_nothing_is_an_error(tmp_path: Path) -> None:
-    """No progress and no reason: EIO, instead of trying for ever."""
+    """A write that transfers nothing fails with EIO instead of being repeated for ever."""
     faulty.plan("pwritev", "SHORT", transferred=0)
     assert write_all(tmp_path)[1] == errno.EIO
 
 
 @pytest.mark.parametrize("nth", [1, 3, 5])
 def test_a_disk_with_larger_blocks(tmp_path: Path, nth: int) -> None:
-    """A direct write that the device refuses goes through the page cache, at the header or later."""
+    """A direct write that the device refuses goes through the page cache, be it of the header or later."""
     rule = faulty.plan("pwritev", "EINVAL", nth=nth, suffix=".log")
     check_whole(tmp_path)
     assert faulty.hits(rule) == 1
 
 
 def test_a_refusal_that_lasts_is_an_error(tmp_path: Path) -> None:
-    """EINVAL is taken for a matter of blocks once a descriptor, not for ever."""
+    """A descriptor takes EINVAL for a matter of block size only once, and fails after that."""
     rule = faulty.plan("pwritev", "EINVAL", times=-1, suffix=".log")
     assert write_all(tmp_path)[1] == errno.EIO
     assert faulty.hits(rule) <= 2
@@ -157,7 +157,7 @@ def test_a_refusal_that_lasts_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("transferred", "records", "torn"), [(1700, 4, False), (3000, 7, False), (4126, 7, True)])
 def test_a_torn_write_behind_a_sync(tmp_path: Path, transferred: int, records: int, torn: bool) -> None:
-    """B6: the error stops a write anywhere: what was synced is whole, what was not goes with the writer."""
+    """B6: wherever the error stops a write, synced records are whole, and others are removed with the writer."""
     log = EntryLog(tmp_path, 0, 1 << 20, faulty.FaultyFiles())
     first = log.append(*RUNS[0])
     log.sync()
@@ -180,7 +180,7 @@ def test_a_torn_write_behind_a_sync(tmp_path: Path, transferred: int, records: i
 
 @pytest.mark.parametrize("op", ["pwritev", "fdatasync", "fallocate"])
 def test_after_a_full_disk_a_new_log_begins(tmp_path: Path, op: str) -> None:
-    """The full log is given up without a map, cut at its last sync; what was not committed goes into the next one."""
+    """A log on a full disk ends without a map at its last sync, and what was not committed goes into the next log."""
     log = EntryLog(tmp_path, 0, 4 << 20, faulty.FaultyFiles())
     first = log.append(*RUNS[0])
     log.sync()
@@ -205,7 +205,7 @@ def test_after_a_full_disk_a_new_log_begins(tmp_path: Path, op: str) -> None:
 
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_disk_that_is_full_at_the_end_of_a_log(tmp_path: Path, nth: int) -> None:
-    """No room for the map, or for the sync of the header that names it: given up, and no header without its map."""
+    """If the map, or the sync of the header that points to it, finds no space, the log ends without a map."""
     log = EntryLog(tmp_path, 0, LIMIT, faulty.FaultyFiles())
     first = log.append(*RUNS[0])
     second = log.append(*RUNS[1])
@@ -238,7 +238,7 @@ def test_a_disk_that_stays_full_leaves_no_empty_logs(tmp_path: Path) -> None:
 
 
 def test_a_log_that_could_not_begin_leaves_no_file(tmp_path: Path) -> None:
-    """Retries on a full disk do not pile up empty logs."""
+    """Retries on a full disk leave no empty logs."""
     log = EntryLog(tmp_path, 0, LIMIT, faulty.FaultyFiles())
     faulty.plan("pwritev", "ENOSPC", suffix=".log", times=3)
     for _ in range(3):
@@ -250,7 +250,7 @@ def test_a_log_that_could_not_begin_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_the_order_of_closing(tmp_path: Path) -> None:
-    """The map is on disk before the header names it; name and lastId before the first record is handed out."""
+    """The map is synced before the header points to it, and name and `lastId` before a position is returned."""
     assert write_all(tmp_path)[1] is None
     calls = [call for call in faulty.trace() if call.path.endswith("/0.log")]
     header = next(i for i, call in enumerate(calls) if call.op == "pwritev" and call.offset == 8)
@@ -266,7 +266,7 @@ def test_the_order_of_closing(tmp_path: Path) -> None:
 
 
 def test_failed_reads_are_errors(tmp_path: Path) -> None:
-    """EIO under a scan or a read is never a shorter answer; a short pread is continued."""
+    """EIO during a scan or a read is never taken for the end of the file, and a short pread is continued."""
     places, _ = write_all(tmp_path)
     (tmp_path / "1.txn").write_bytes(journal_model.build([journal_model.record(1, 1)], 1))
     faulty.plan("pread", "SHORT", times=-1)
@@ -289,7 +289,7 @@ def test_failed_reads_are_errors(tmp_path: Path) -> None:
 
 
 def test_a_log_is_not_evicted_under_a_read(tmp_path: Path) -> None:
-    """A read stalls in the disk; the log is deleted and forgotten and its slot wanted, yet it gets its own bytes."""
+    """A stalled read gets its own bytes, although its log is deleted and forgotten and its slot is needed."""
     for log_id in (1, 2):
         (tmp_path / f"{log_id}.log").write_bytes(bytes([log_id]) * 100)
     reader = EntryLogReader(tmp_path, 1, faulty.FaultyFiles())
@@ -309,7 +309,7 @@ def test_a_log_is_not_evicted_under_a_read(tmp_path: Path) -> None:
 
 
 def test_descriptors_never_exceed_their_bound(tmp_path: Path) -> None:
-    """B19: eight threads, sixteen logs, room for three, and logs forgotten meanwhile: each open follows a close."""
+    """B19: with eight threads, sixteen logs and forgotten logs, never more than three descriptors are open."""
     for log_id in range(16):
         (tmp_path / f"{log_id:x}.log").write_bytes(bytes([log_id]) * 64)
     reader = EntryLogReader(tmp_path, 3, faulty.FaultyFiles())
@@ -361,7 +361,7 @@ sys.exit("still alive")
     ],
 )
 def test_kill(tmp_path: Path, op: str, nth: int, transferred: int, records: int, torn: bool) -> None:
-    """SIGKILL in the header, in records, in the map, in the closing words, at each sync: what is left scans."""
+    """After SIGKILL in the header, a record, the map, the closing words or at a sync, the log can be scanned."""
     arguments = [str(tmp_path), op, str(nth), str(transferred)]
     killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False, timeout=60)
     assert killed.returncode == -9
@@ -372,7 +372,7 @@ def test_kill(tmp_path: Path, op: str, nth: int, transferred: int, records: int,
 
 
 def test_plans_are_checked() -> None:
-    """A rule that could never act is refused, and says what would."""
+    """A rule that could never act is refused, and the error tells which values would."""
     with pytest.raises(ValueError, match="op 'write' must be one of"):
         faulty.plan("write", "EIO")
     with pytest.raises(ValueError, match="action 'EPERM' one of"):

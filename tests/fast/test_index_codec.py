@@ -1,4 +1,4 @@
-"""Packed runs against the model, byte by byte; damaged values are refused, never half read."""
+"""Test packed runs against the model, byte by byte. Damaged values are refused, and never read in part."""
 
 import random
 import struct
@@ -17,7 +17,7 @@ SPREADS = [1, 100, 254, 255, 256, 65_534, 65_535, 65_536, (1 << 24) - 2, (1 << 2
 
 @st.composite
 def lengths(draw: st.DrawFn) -> list[int]:
-    """Entry sizes of up to a full run: a spread around each slot width, with or without gaps, both ends present."""
+    """Draw entry sizes for up to a full run: spreads around each slot width, with and without gaps, ends present."""
     count = draw(st.one_of(st.integers(1, 12), st.integers(1, model.SLOTS_MAX)))
     spread, gaps = draw(st.sampled_from(SPREADS)), draw(st.sampled_from([0.0, 0.02, 0.5, 0.98]))
     numbers = random.Random(draw(st.integers(0, 1 << 32)))
@@ -43,7 +43,7 @@ BEHIND = st.none() | st.tuples(st.integers(2**62 + 1, 2**63 - 1), IDS)
 def test_packs_like_the_model(
     ledger: int, first: int, log_id: int, offset: int, sizes: list[int], behind: tuple[int, int] | None
 ) -> None:
-    """The same bytes as the model, and what is unpacked is what was packed; a part of a run names the rest of it."""
+    """Packing gives the model's bytes, and unpacking what was packed; a part of a run links to the rest of it."""
     key, value, packed = codec.pack_run(ledger, first, log_id, offset, sizes, behind)
     assert (key, value, packed) == model.pack_run(ledger, first, log_id, offset, sizes, behind)
     assert codec.unpack_run(key, value) == (ledger, first, log_id, offset, sizes[:packed])
@@ -53,7 +53,7 @@ def test_packs_like_the_model(
 
 @given(behind=BEHIND)
 def test_the_head_names_the_first_run(behind: tuple[int, int] | None) -> None:
-    """It is no run, and stands below each of them."""
+    """The head links to the first run. It is not a run itself, and its key is below that of each run."""
     key, value = codec.pack_head(behind)
     assert (key, value) == model.pack_head(behind)
     assert codec.unpack_next(key, value) == behind
@@ -64,7 +64,7 @@ def test_the_head_names_the_first_run(behind: tuple[int, int] | None) -> None:
 
 @given(sizes=lengths())
 def test_runs_of_the_first_version(sizes: list[int]) -> None:
-    """Tools read them; they name no other run."""
+    """Runs of version 1 can be read by tools, and link to no other run."""
     sizes = [size and 100 for size in sizes[:600]]
     sizes[-1] = 100
     key, value = model.pack_unchained(1, 2, 3, 4, sizes)
@@ -75,14 +75,14 @@ def test_runs_of_the_first_version(sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("behind", [(7, 10), (7, 9), (6, 2**62), (8, -1), (-1, -2)])
 def test_what_names_no_run_behind_it_is_refused(behind: tuple[int, int]) -> None:
-    """A right checksum does not make sense of it."""
+    """A link to a run that is not further on is refused even if the checksum is right."""
     key, value, _ = model.pack_run(7, 10, 2, 1024, [100], behind)
     with pytest.raises(ValueError, match="not a packed run"):
         codec.unpack_next(key, value)
 
 
 def test_worked_example() -> None:
-    """The example of docs/formats/index.md: three entries of 100, 0 (a gap) and 103 bytes."""
+    """The example of docs/formats/index.md has three entries of 100, 0 (a gap) and 103 bytes."""
     key, value, packed = codec.pack_run(7, 10, 2, 1024, [100, 0, 103], (9, 0))
     assert packed == 3
     assert key.hex() == "0000000000000007000000000000000a"
@@ -93,14 +93,14 @@ def test_worked_example() -> None:
 
 
 def test_equal_lengths_need_no_slots() -> None:
-    """A full run of one size is a bare header."""
+    """A full run of entries of one size is a header without slots."""
     _, value, packed = codec.pack_run(1, 0, 1, 1024, [1024] * model.SLOTS_MAX)
     assert (len(value), packed) == (40, model.SLOTS_MAX)
 
 
 @given(sizes=lengths(), position=st.integers(0, 1 << 20), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_noticed(sizes: list[int], position: int, bit: int) -> None:
-    """In the key as well: a run that moved to another place is no answer for that place."""
+    """A flipped bit is found in the key as well: a run that moved to another key is not valid there."""
     key, value, _ = codec.pack_run(5, 6, 7, 8, sizes)
     both = bytearray(key + value)
     both[position % len(both)] ^= 1 << bit
@@ -110,7 +110,7 @@ def test_a_flipped_bit_is_noticed(sizes: list[int], position: int, bit: int) -> 
 
 @given(key=st.binary(min_size=14, max_size=18), value=st.binary(max_size=80))
 def test_hostile_runs(key: bytes, value: bytes) -> None:
-    """Whatever follows a right checksum is read within its bounds or refused."""
+    """Any bytes with a right checksum are read within their bounds or refused."""
     value = value[:4] + bytes([len(value) % 3]) + value[5:] if len(value) > 4 else value
     value = peer.crc32c(key + value[4:]).to_bytes(4, "big") + value[4:]
     try:
@@ -138,7 +138,7 @@ def test_hostile_runs(key: bytes, value: bytes) -> None:
     ],
 )
 def test_each_broken_field_is_refused(field: str, change: dict[str, Any]) -> None:
-    """One field wrong, checksum right."""
+    """A value with one wrong field and a right checksum is refused."""
     f: dict[str, Any] = {
         "version": 2,
         "width": 1,
@@ -155,7 +155,7 @@ def test_each_broken_field_is_refused(field: str, change: dict[str, Any]) -> Non
 
 @given(key=st.binary(min_size=7, max_size=9), value=st.binary(max_size=60), sizes=st.tuples(IDS, IDS))
 def test_hostile_ledger_records(key: bytes, value: bytes, sizes: tuple[int, int]) -> None:
-    """Sizes inside a record are checked against its end, with no sum that could wrap."""
+    """Sizes inside a record are checked against its end, without sums that could overflow."""
     inner = struct.pack(">BBHI", 1, value[0] if value else 0, sizes[0] & 0x1F, sizes[1] & 0xFFFFFFFF)
     body = inner + value
     record = peer.crc32c(key + body).to_bytes(4, "big") + body
@@ -167,7 +167,7 @@ def test_hostile_ledger_records(key: bytes, value: bytes, sizes: tuple[int, int]
 
 
 def test_bad_arguments() -> None:
-    """No slots, too many, or a gap at the start: said, not packed."""
+    """A run without slots, with too many, or with a gap at its start is refused with an error."""
     for bad in ([], [0, 1], [1] * 1025):
         with pytest.raises(ValueError, match="pass 1 to 1024, the first one not 0"):
             codec.pack_run(1, 1, 1, 1, bad)

@@ -1,4 +1,4 @@
-"""The location index as a store: transactions, full disks, failed writes, damage, and readers beside a writer."""
+"""Test the location index as a store: transactions, full disks, failed writes, damage, and readers during writes."""
 
 import array
 import errno
@@ -18,14 +18,14 @@ from bookie._fast.index.view import Index, Ledger, Reader
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    """An empty index."""
+    """Open an empty index."""
     opened = Index.open(tmp_path, 1 << 30)
     yield opened
     opened.close()
 
 
 def put(index: Index, *runs: tuple[int, int, int, int, list[int]]) -> None:
-    """One transaction."""
+    """Put runs in one transaction."""
     index.begin()
     for run in runs:
         index.put_run(*run)
@@ -50,7 +50,7 @@ def test_one_transaction(index: Index) -> None:
 
 
 def test_a_ledger_record_keeps_everything(index: Index) -> None:
-    """B8: fence, limbo, master key and explicit LAC come back as they were put, and the last put wins."""
+    """B8: fence, limbo, master key and explicit LAC are read as they were put, and the last put wins."""
     reader = index.reader()
     put(index)
     index.begin()
@@ -63,7 +63,7 @@ def test_a_ledger_record_keeps_everything(index: Index) -> None:
 
 
 def test_the_file_survives_closing(tmp_path: Path) -> None:
-    """What was committed is there after reopening; what was open is not."""
+    """After reopening, what was committed is there, and what was not is gone."""
     index = Index.open(tmp_path)
     put(index, (1, 0, 5, 1024, [10, 20]))
     index.begin()
@@ -75,7 +75,7 @@ def test_the_file_survives_closing(tmp_path: Path) -> None:
 
 
 def test_order_of_calls(index: Index) -> None:
-    """Writes outside a transaction, and a second one inside, are refused and change nothing."""
+    """Writes outside of a transaction, and a second transaction inside one, are refused and change nothing."""
     calls: tuple[Callable[[], None], ...]
     calls = (lambda: index.put_run(1, 0, 1, 1, [1]), lambda: index.put_ledger(1, b""), index.commit)
     for call in calls:
@@ -95,7 +95,7 @@ def test_order_of_calls(index: Index) -> None:
     [(0, []), (0, [0, 1]), (0, [1, 0]), (0, [1] * 1025), (-1, [1]), (2**63 - 1, [1]), (2**63 - 2, [1, 1])],
 )
 def test_runs_outside_the_limits(index: Index, first: int, lengths: list[int]) -> None:
-    """Refused one by one; the rest of the transaction stands."""
+    """A run outside the limits is refused, and the rest of its transaction is committed."""
     index.begin()
     index.put_run(1, 7, 1, 1, [1])
     with pytest.raises(ValueError, match="a value is outside its limits"):
@@ -115,11 +115,11 @@ def test_the_highest_ids(index: Index) -> None:
     assert reader.next(2**63 - 1, 2**63 - 1) is None
 
 
-# --- what can go wrong ---
+# --- failures ---
 
 
 def test_a_full_map_is_no_space(tmp_path: Path) -> None:
-    """NO_SPACE keeps nothing of its transaction; what was there is served, and the index can be written again."""
+    """NO_SPACE discards its transaction. What was there is served, and the index can be written again."""
     index = Index.open(tmp_path, 128 * 1024)
     put(index, (1, 0, 1, 1024, [100] * 1000))
     numbers = random.Random(1)
@@ -138,7 +138,7 @@ def test_a_full_map_is_no_space(tmp_path: Path) -> None:
 
 
 def test_a_full_map_grows_under_readers(tmp_path: Path) -> None:
-    """The next transaction has twice the room, again and again; threads that read meanwhile miss nothing."""
+    """The map doubles for the next transaction, again and again, and threads that read meanwhile miss nothing."""
     index = Index.open(tmp_path, 128 * 1024)
     put(index, (1, 0, 1, 1024, [100] * 1000))
     stop, wrong, reads = threading.Event(), [], [0, 0, 0]
@@ -205,7 +205,7 @@ for attempt in range(3):
 
 
 def test_a_full_disk_is_no_space(tmp_path: Path) -> None:
-    """On a real, small file system: however LMDB words it, the writer hears NO_SPACE, and readers go on."""
+    """On a real, small file system the writer gets NO_SPACE, whatever LMDB's error is, and readers continue."""
     script = 'mount -t tmpfs -o size=700k none "$1" && exec "$2" -c "$3" "$1"'
     directory = str(tmp_path)
     command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", directory, sys.executable, FULL_DISK]
@@ -252,9 +252,10 @@ index.close()
 
 
 def test_b2_after_a_failed_commit_nothing_goes_on(tmp_path: Path) -> None:
-    """B2: the disk refuses a write of a commit; so fails each later call, although the disk is well again.
+    """B2: after the disk refused a write of a commit, each later call fails, even if the disk is intact again.
 
-    The next open finds the state of the last good commit. A file-size limit plays the failing disk, in another process.
+    The next open finds the state of the last successful commit. A file-size limit stands in for the failing disk, in
+    another process.
     """
     command = [sys.executable, "-c", FAILING_COMMIT, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -268,7 +269,7 @@ def test_b2_after_a_failed_commit_nothing_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("position", [0, 4, 12, 23])
 def test_b7_a_damaged_value_is_never_a_missing_entry(tmp_path: Path, position: int) -> None:
-    """B7: look-ups that need the damaged run fail; other runs are served, and the ledger can still be deleted."""
+    """B7: look-ups that need the damaged run fail. Other runs are served, and the ledger can still be deleted."""
     index = Index.open(tmp_path)
     put(index, (1, 0, 1, 1024, [100] * 10), (1, 20, 1, 9000, [100] * 10), (2, 0, 1, 20_000, [1]))
     index.close()
@@ -299,7 +300,7 @@ def test_b7_a_damaged_value_is_never_a_missing_entry(tmp_path: Path, position: i
 
 
 def damage(directory: Path, number: int, position: int) -> None:
-    """Flip a bit of the value of run `number`; the head of the runs' chain stands before run 0."""
+    """Flip a bit in the value of run `number`. The head of the chain of runs is before run 0."""
     with lmdb.open(str(directory), max_dbs=4) as environment:
         table = environment.open_db(b"locations")
         with environment.begin(table, write=True) as transaction, transaction.cursor() as cursor:
@@ -309,11 +310,11 @@ def damage(directory: Path, number: int, position: int) -> None:
             transaction.put(key, bytes(changed))
 
 
-# --- readers beside a writer ---
+# --- readers during writes ---
 
 
 def test_readers_beside_a_writer(index: Index) -> None:
-    """While a writer puts every entry again and again, each is found, whole, and no older than was committed."""
+    """While a writer puts every entry again and again, each is found, and never older than the last commit."""
     entries, generations = 2_000, 40
     sizes = [100 + entry % 7 for entry in range(entries)]
     offsets = [1024 + sum(sizes[:entry]) + 4 * entry for entry in range(entries)]
@@ -346,14 +347,14 @@ def test_readers_beside_a_writer(index: Index) -> None:
 
 
 def put_generation(index: Index, generation: int, sizes: list[int], offsets: list[int]) -> None:
-    """Every entry once more, cut into runs at other places each time."""
+    """Put every entry once more, with other ends of runs each time."""
     cut = random.Random(generation).randrange(1, 1000)
     edges = [*range(0, len(sizes), cut), len(sizes)]
     put(index, *((1, a, generation, offsets[a], sizes[a:b]) for a, b in itertools.pairwise(edges)))
 
 
 def test_look_ups_without_the_gil(index: Index) -> None:
-    """A million hits and as many misses end while two Python threads spin; with the GIL for each they take hours."""
+    """A million hits and as many misses end while two Python threads spin, which would take hours with the GIL."""
     put(index, (1, 0, 1, 1024, [100] * 1000))
     reader = index.reader()
     done = threading.Event()
@@ -374,7 +375,7 @@ def test_look_ups_without_the_gil(index: Index) -> None:
 
 
 def test_reader_slots_are_limited_and_come_back(index: Index) -> None:
-    """The 513th reader is refused with a reason; a closed one makes room."""
+    """The 513th reader is refused with a reason, and accepted once another one is closed."""
     readers = [index.reader() for _ in range(512)]
     with pytest.raises(OSError, match="all reader slots are taken"):
         index.reader()
@@ -383,7 +384,7 @@ def test_reader_slots_are_limited_and_come_back(index: Index) -> None:
 
 
 def test_an_idle_reader_pins_no_pages(index: Index) -> None:
-    """A reader that waits between calls does not make the file grow with each commit."""
+    """A reader that is idle between calls does not make the file grow with each commit."""
     reader = index.reader()
     for _ in range(3):
         put(index, (1, 0, 1, 1024, list(range(1, 1001))))
@@ -400,7 +401,7 @@ def test_an_idle_reader_pins_no_pages(index: Index) -> None:
     ("sizes", "bytes_max"), [((1024, 1025), 0.2), ((1000, 1200), 2.0), ((20, 60_000), 4.0), ((20, 1 << 20), 6.0)]
 )
 def test_bytes_per_entry(index: Index, sizes: tuple[int, int], bytes_max: float) -> None:
-    """Sequential ledgers, alone and ten side by side over twenty flushes, stay far below eight bytes an entry."""
+    """Sequential ledgers, alone and ten side by side over twenty flushes, need far less than eight bytes an entry."""
     numbers, entries, pages = random.Random(1), 0, 0
     reader = index.reader()
     for ledgers in ([1], list(range(10, 20))):
@@ -415,7 +416,7 @@ def test_bytes_per_entry(index: Index, sizes: tuple[int, int], bytes_max: float)
 
 
 def fill(index: Index, ledger: int, first: int, sizes: list[int]) -> int:
-    """Put a long run the way a flush does, piece by piece."""
+    """Put a long run in pieces, as a flush does; return the number of entries."""
     offset = 1024
     for start in range(0, len(sizes), 1024):
         part = sizes[start : start + 1024]
@@ -425,7 +426,7 @@ def fill(index: Index, ledger: int, first: int, sizes: list[int]) -> int:
 
 
 def test_statistics(index: Index) -> None:
-    """Stored values and pages of both tables, for metrics."""
+    """The statistics have the number of values and pages of both tables."""
     reader: Reader = index.reader()
     index.begin()
     index.put_run(1, 0, 1, 1, [1] * 1024)

@@ -1,4 +1,4 @@
-"""An index built from entry logs against a dictionary filled by the model's scan of the same bytes."""
+"""Test rebuilding an index from entry logs against a dictionary that the model's scan of the same bytes fills."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ from bookie._fast.index.view import Index, Reader
 from tests.reference import entry_log as model
 
 COUNT = itertools.count()
-SPARE = 4 * 24  # the smallest stretch: two records
+SPARE = 4 * 24  # the smallest stretch, of two records
 ENTRY = st.builds(model.entry, st.integers(0, 3), st.integers(0, 30), st.binary(max_size=40))
 LOGS = st.lists(
     st.tuples(st.lists(ENTRY, max_size=25), st.booleans(), st.sampled_from(["", "torn", "zeros"])), max_size=4
@@ -27,26 +27,26 @@ Places = dict[tuple[int, int], tuple[int, int, int]]
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Where logs and index lie."""
+    """Return the directory of logs and index."""
     (tmp_path / "index").mkdir()
     return tmp_path
 
 
 @pytest.fixture
 def index(directory: Path) -> Iterator[Index]:
-    """A new one."""
+    """Open a new index."""
     opened = Index.open(directory / "index")
     yield opened
     opened.close()
 
 
 def damaged(data: bytes, how: str) -> bytes:
-    """The end of a log as a crash leaves it."""
+    """Return a log with the end that a crash leaves."""
     return {"": data, "torn": data + b"\0\0\0\x50abc", "zeros": data + bytes(700)}[how]
 
 
 def expected(logs: list[bytes], wanted: set[int] | None = None) -> Places:
-    """Where each entry lies when later copies win."""
+    """Return the place of each entry, where later copies win."""
     places: Places = {}
     for log_id, data in enumerate(logs):
         for ledger, entry, offset, length in model.scan(data).records:
@@ -56,7 +56,7 @@ def expected(logs: list[bytes], wanted: set[int] | None = None) -> Places:
 
 
 def stored(reader: Reader, ledgers: set[int]) -> Places:
-    """The same, walked out of an index."""
+    """Return the places that an index has."""
     places: Places = {}
     for ledger in ledgers:
         for run in reader.runs(ledger):
@@ -82,7 +82,7 @@ def test_like_the_model(
     stretch: int,
     part: int,
 ) -> None:
-    """Mixed ledgers, copies within and across logs, torn tails, a filter, stretches and parts of any size."""
+    """Mixed ledgers, copies within and across logs, torn tails and a filter work with any size of stretch and part."""
     directory = tmp_path_factory.mktemp(f"rebuild{next(COUNT)}")
     index = Index.open(directory, 1 << 24)
     rebuild = Rebuild(index, sorted(wanted) if wanted is not None else None, stretch_bytes=stretch)
@@ -104,7 +104,7 @@ def test_like_the_model(
 
 
 def test_runs_are_as_large_as_a_flush_makes_them(directory: Path, index: Index) -> None:
-    """In order: 1,024 slots a run; small gaps within one; a large gap, or another record between, ends it."""
+    """A run has 1,024 slots. A large gap, or a record of another ledger, ends it before that; a small gap does not."""
     ids = [*range(3000), *range(3002, 3010), *range(5000, 5010)]
     entries = [model.entry(1, entry, b"x" * 20) for entry in ids] + [model.entry(2, 0), model.entry(1, 5010)]
     (directory / "5.log").write_bytes(model.build(entries, closed=True))
@@ -117,7 +117,7 @@ def test_runs_are_as_large_as_a_flush_makes_them(directory: Path, index: Index) 
 
 
 def test_interleaved_ledgers_are_put_in_order(directory: Path, index: Index) -> None:
-    """Entries of 50 ledgers in random order: each is found, whatever the stretch holds."""
+    """Entries of 50 ledgers in random order are all found, although the stretch is too small for them."""
     draw = random.Random(7)
     entries = [(ledger * 977, entry) for ledger in range(50) for entry in range(40)]
     draw.shuffle(entries)
@@ -131,7 +131,7 @@ def test_interleaved_ledgers_are_put_in_order(directory: Path, index: Index) -> 
 
 
 def test_ids_that_no_index_holds_are_counted(directory: Path, index: Index) -> None:
-    """The highest entry id ends a scan of nobody: it is passed over and told."""
+    """The highest entry id cannot be indexed: the entry is skipped and counted, and the scan continues."""
     data = model.build([model.entry(1, 2**63 - 1), model.entry(2**63 - 1, 4)], closed=False)
     (directory / "0.log").write_bytes(data)
     rebuild = Rebuild(index)
@@ -141,7 +141,7 @@ def test_ids_that_no_index_holds_are_counted(directory: Path, index: Index) -> N
 
 
 def test_an_index_that_is_full(directory: Path) -> None:
-    """One error with the errno; the Rebuild is over, the index stays as it was."""
+    """A full index gives one error with the errno, and is left as it was."""
     (directory / "0.log").write_bytes(model.build([model.entry(ledger, 0) for ledger in range(40_000)], closed=False))
     index = Index.open(directory / "index", 1 << 18)
     rebuild = Rebuild(index)
@@ -153,7 +153,7 @@ def test_an_index_that_is_full(directory: Path) -> None:
 
 
 def test_foreign_and_missing_logs(directory: Path, index: Index) -> None:
-    """Named in one line, and the rest goes on."""
+    """The error names a log that is missing or not an entry log, and the rebuild continues."""
     (directory / "0.log").write_bytes(os.urandom(5000))
     (directory / "2.log").write_bytes(model.build([model.entry(3, 4)], closed=True))
     rebuild = Rebuild(index, np.array([3, 9]))
@@ -166,7 +166,7 @@ def test_foreign_and_missing_logs(directory: Path, index: Index) -> None:
 
 
 def test_arguments(directory: Path, index: Index) -> None:
-    """What cannot work is refused at once."""
+    """Invalid arguments are refused at once."""
     with pytest.raises(ValueError, match="stretch_bytes is 95; it must be at least 96"):
         Rebuild(index, stretch_bytes=95)
     index.close()

@@ -1,4 +1,4 @@
-"""The sort of located records against Python's."""
+"""Test the sort of located records against Python's."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,5 +11,5 @@ ROWS = st.lists(st.tuples(IDS, IDS, st.integers(0, 2**32 - 1), st.integers(0, 2*
 
 @given(rows=ROWS)
 def test_like_sorted(rows: list[tuple[int, int, int, int]]) -> None:
-    """By ledger, then entry; copies of one entry stay in the order they came in."""
+    """Rows are sorted by ledger, then entry, and copies of one entry keep their order."""
     assert sort_rows(rows) == sorted(rows, key=lambda row: row[:2])

@@ -1,4 +1,6 @@
-"""Runs found in the pages of an index file, under every kind of damage: the truth, or an error, and never a denial."""
+"""Test searches in the pages of an index file with every kind of damage: the answer is right or an error, and never
+that an existing entry does not exist.
+"""
 
 import errno
 import os
@@ -25,7 +27,7 @@ Runs = dict[tuple[int, int], FoundRun]
 
 
 def build(directory: Path) -> Path:
-    """An index three levels deep. Each commit left older copies of its pages behind, which still look sound."""
+    """Build an index of three levels. Its commits left older copies of pages, which still look valid."""
     index = Index.open(directory)
     numbers = random.Random(1)
     for generation in range(GENERATIONS):
@@ -43,39 +45,39 @@ def build(directory: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built once, never changed."""
+    """Build the index once; tests do not change it."""
     return build(tmp_path_factory.mktemp("index"))
 
 
 @pytest.fixture
 def file(built: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be damaged."""
+    """Return a copy of the index, which tests may damage."""
     path = tmp_path / "data.mdb"
     path.write_bytes(built.read_bytes())
     return path
 
 
 def truth(path: Path) -> Runs:
-    """Every run by its key, from a sound file."""
+    """Return every run by its key, from an undamaged file."""
     with closing(RunFile(path)) as found:
         return {run[:2]: run for run in found.walk()}
 
 
 @pytest.fixture
 def found(file: Path) -> Iterator[RunFile]:
-    """The file, opened while it is sound."""
+    """Open the file before it is damaged."""
     with closing(RunFile(file)) as opened:
         yield opened
 
 
 def expected(runs: Runs, ledger: int, entry: int) -> FoundRun | None:
-    """The run that spans an entry of the test's index: one a hundred ids."""
+    """Return the run that spans an entry; the test's index has one run for each hundred ids."""
     run = runs.get((ledger, entry // 100 * 100))
     return run if run and entry < run[1] + run[2] else None
 
 
 def test_finds_what_is_there_and_nothing_else(file: Path, found: RunFile) -> None:
-    """Each run by its first and last entry, gaps before, between and behind, the last run, the walk in order."""
+    """Each run is found by its first and last entry; gaps are empty; the last run and the walk in order are right."""
     runs = truth(file)
     assert list(runs) == sorted(runs)
     assert len(runs) > 4_000
@@ -92,11 +94,11 @@ def test_finds_what_is_there_and_nothing_else(file: Path, found: RunFile) -> Non
             assert found.next(ledger, entry) == behind
 
 
-# --- flips ---
+# --- flipped bits ---
 
 
 def live_pages(path: Path) -> dict[int, int]:
-    """Flags by number of every page of a tree that the newest commit reaches."""
+    """Return the flags, by page number, of every page that the newest commit reaches."""
     data = path.read_bytes()
     metas = [data[at : at + 152 + 16] for at in (0, PAGE)]
     newest = max(metas, key=lambda meta: int.from_bytes(meta[144:152], "little"))
@@ -121,7 +123,7 @@ def live_pages(path: Path) -> dict[int, int]:
 
 @contextmanager
 def flipped(path: Path, bit: int) -> Iterator[None]:
-    """One bit of the file is the other way."""
+    """Flip one bit of the file during the block."""
     with path.open("r+b", buffering=0) as raw:
         for _ in range(2):
             raw.seek(bit // 8)
@@ -133,7 +135,7 @@ def flipped(path: Path, bit: int) -> Iterator[None]:
 
 
 def interesting_bits(path: Path, numbers: random.Random, count: int) -> list[int]:
-    """Bits of pages in use: heads, node pointers, nodes with their keys and children, values; branches above all."""
+    """Return bits of pages in use: in headers, node pointers, keys, children and values, most often of branches."""
     data, pages = path.read_bytes(), live_pages(path)
     branches = [number for number, flags in pages.items() if flags == BRANCH]
     bits = []
@@ -148,15 +150,16 @@ def interesting_bits(path: Path, numbers: random.Random, count: int) -> list[int
 
 
 def questions(runs: Runs, numbers: random.Random, ledgers: list[int], count: int) -> list[tuple[int, int]]:
-    """Entries that are there, and ids beside them that are not."""
+    """Return random entries of these ledgers, some of which exist."""
     return [(numbers.choice(ledgers), numbers.randrange(650)) for _ in range(count)]
 
 
 @pytest.mark.thorough
 def test_b7_no_flip_makes_a_wrong_denial(file: Path, found: RunFile) -> None:
-    """B7: 10,000 single bits flipped in the pages of an open index: every answer is true, or an error.
+    """B7: 10,000 single bits are flipped in the pages of an open index, and every answer is right or an error.
 
-    After each flip: entries of all ledgers at random, those whose runs lie on the damaged page, and the ends.
+    After each flip, the questions are about random entries of all ledgers, ledgers with runs on the damaged page, and
+    last entries.
     """
     numbers = random.Random(7)
     runs = truth(file)
@@ -181,7 +184,7 @@ def test_b7_no_flip_makes_a_wrong_denial(file: Path, found: RunFile) -> None:
 
 
 def nearby(page: bytes) -> list[int]:
-    """The ledgers whose runs have a value or a branch's key on a page of the file."""
+    """Return the ledgers whose runs have a value or a branch's key on a page of the file."""
     lower, _ = struct.unpack_from("<HH", page, 12)
     ledgers = set()
     for at in struct.unpack_from(f"<{max(lower - 16, 0) // 2}H", page, 16):
@@ -191,7 +194,7 @@ def nearby(page: bytes) -> list[int]:
 
 
 def parents(data: bytes, pages: dict[int, int], child: int) -> Iterator[tuple[int, int]]:
-    """Where in the file a branch names this page, and the branch's flags."""
+    """Return the file offsets at which branches point to this page, and the branches' flags."""
     for number, flags in pages.items():
         if flags == BRANCH:
             page = data[number * PAGE : (number + 1) * PAGE]
@@ -203,7 +206,7 @@ def parents(data: bytes, pages: dict[int, int], child: int) -> Iterator[tuple[in
 
 
 def test_b7_a_flip_that_was_there_at_the_start(file: Path) -> None:
-    """B7: damage that nobody watched coming: the open refuses the file, or what is served of it is the truth."""
+    """B7: if a bit was flipped before the open, the open refuses the file, or every answer is right or an error."""
     numbers = random.Random(8)
     runs, data = truth(file), file.read_bytes()
     metas = [numbers.randrange(2 * PAGE * 8) for _ in range(100)]
@@ -226,7 +229,7 @@ def test_b7_a_flip_that_was_there_at_the_start(file: Path) -> None:
 
 
 def test_pages_of_noise(file: Path, found: RunFile) -> None:
-    """Whole pages of random bytes, zeros, or of another page: bounded searches that end in an answer."""
+    """With pages of random bytes, zeros or copies of other pages, searches are bounded and answers right or errors."""
     numbers = random.Random(9)
     runs = truth(file)
     data = file.read_bytes()
@@ -245,7 +248,7 @@ def test_pages_of_noise(file: Path, found: RunFile) -> None:
 
 
 def test_a_page_that_the_disk_cannot_read(file: Path) -> None:
-    """An error of that search alone: the next one finds what it looks for."""
+    """A read that fails is an error of that search alone, and the next search succeeds."""
     runs = truth(file)
     found = RunFile(file, FaultyFiles())
     run = next(iter(runs.values()))
@@ -264,7 +267,7 @@ def test_a_page_that_the_disk_cannot_read(file: Path) -> None:
 
 
 def test_a_file_that_was_cut_off(file: Path, found: RunFile) -> None:
-    """What lies behind the end is an error, no signal."""
+    """A search beyond the end of a truncated file is an error and no SIGBUS."""
     runs = truth(file)
     os.truncate(file, file.stat().st_size // 2 + 100)
     answers = 0
@@ -276,7 +279,7 @@ def test_a_file_that_was_cut_off(file: Path, found: RunFile) -> None:
 
 
 def test_what_is_no_index(tmp_path: Path) -> None:
-    """Said, not searched."""
+    """A file that is no index, or missing, is refused."""
     (tmp_path / "noise").write_bytes(bytes(10_000))
     with pytest.raises(ValueError, match="damaged"):
         RunFile(tmp_path / "noise")

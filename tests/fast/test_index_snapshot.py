@@ -1,4 +1,4 @@
-"""Reads of an open index beside commits and damage: pinned pages, sums of branches, pages that the disk cannot read."""
+"""Test reads of an open index during commits and with damage: pinned pages, sums of branches, failing reads."""
 
 import os
 import random
@@ -20,7 +20,7 @@ GAP = 100
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    """Open, read through files that tests make fail."""
+    """Open an index on files that tests can make fail."""
     opened = Index.open(tmp_path, files=FaultyFiles())
     yield opened
     clear()
@@ -28,7 +28,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def put(index: Index, generation: int, numbers: random.Random) -> None:
-    """A run of every ledger behind those it has, of sizes that need a page for some six runs."""
+    """Put a run of every ledger after those it has, with sizes that let a page hold about six runs."""
     index.begin()
     for ledger in range(LEDGERS):
         sizes = [numbers.randrange(20, 60_000) for _ in range(ENTRIES)]
@@ -37,13 +37,13 @@ def put(index: Index, generation: int, numbers: random.Random) -> None:
 
 
 def put_one_each(index: Index, generation: int) -> None:
-    """An entry of every ledger, in the transaction that is open."""
+    """Put an entry of every ledger in the open transaction."""
     for ledger in range(LEDGERS):
         index.put_run(ledger, generation * GAP, generation, 1024, [5])
 
 
 def wrong(reader: Reader, ledger: int, entry: int, generations: int) -> str:
-    """What is wrong with the answer about an entry, when so many generations were put; an error is nothing wrong."""
+    """Return what is wrong with the answer about an entry after this many generations. An error counts as right."""
     try:
         hit: Hit | None = reader.lookup(ledger, entry)
     except (ValueError, OSError):
@@ -55,7 +55,7 @@ def wrong(reader: Reader, ledger: int, entry: int, generations: int) -> str:
 
 
 def test_readers_beside_commits_see_whole_snapshots(index: Index) -> None:
-    """While a writer puts, moves and deletes, what was committed before a look-up is found, and nothing is damage."""
+    """While a writer puts, moves and deletes, look-ups find what was committed before them and report no damage."""
     numbers = random.Random(1)
     put(index, 0, numbers)
     committed, stop = [1], threading.Event()
@@ -97,9 +97,10 @@ def test_readers_beside_commits_see_whole_snapshots(index: Index) -> None:
 
 
 def test_b7_flips_under_an_open_index(index: Index, tmp_path: Path) -> None:
-    """B7: 5,000 bits flipped one by one in pages in use: look-ups by an open reader are true, or errors.
+    """B7: 5,000 bits of pages in use are flipped one by one, and look-ups by an open reader are right or errors.
 
-    Branches are in memory, so that most of these damage a leaf for look-ups; a walk reads all pages again and tells.
+    Branches are in memory, so for look-ups most flips damage a leaf. A walk reads all pages again and finds the
+    damage.
     """
     numbers = random.Random(2)
     for generation in range(5):
@@ -120,7 +121,7 @@ def test_b7_flips_under_an_open_index(index: Index, tmp_path: Path) -> None:
 
 
 def test_b7_what_a_damaged_branch_leads_to_is_not_written_on(index: Index, tmp_path: Path) -> None:
-    """B7: a transaction that would copy a branch with a wrong child is refused: the copy would look sound."""
+    """B7: a transaction that would copy a branch with a wrong child is refused, because the copy would look valid."""
     numbers = random.Random(3)
     for generation in range(5):
         put(index, generation, numbers)
@@ -145,7 +146,7 @@ def test_b7_what_a_damaged_branch_leads_to_is_not_written_on(index: Index, tmp_p
 
 
 def test_a_page_that_the_disk_cannot_read_is_an_error_of_one_look_up(index: Index) -> None:
-    """No signal, as by way of a map: EIO of that look-up, and the next one finds its entry."""
+    """EIO of a page is an error of one look-up, not a signal as with a memory map, and the next look-up succeeds."""
     put(index, 0, random.Random(4))
     reader = index.reader()
     for ledger in (7, LEDGERS // 2, LEDGERS - 7):
@@ -164,7 +165,7 @@ def test_a_page_that_the_disk_cannot_read_is_an_error_of_one_look_up(index: Inde
 
 
 def test_a_page_that_a_write_cannot_read_is_damage(index: Index, tmp_path: Path) -> None:
-    """It is met before LMDB touches anything, so the write is put off until the index is repaired: nothing is fatal."""
+    """The damage is found before LMDB changes anything, so it is not fatal: writes wait for the repair of the index."""
     numbers = random.Random(7)
     for generation in range(5):
         put(index, generation, numbers)
@@ -184,7 +185,7 @@ def test_a_page_that_a_write_cannot_read_is_damage(index: Index, tmp_path: Path)
 
 
 def stale_children(path: Path) -> list[tuple[int, int]]:
-    """Where branches name leaves of which older copies lie in the file, and the number of such a copy."""
+    """Return where branches point to leaves with older copies in the file, and the page number of such a copy."""
     data, pages = path.read_bytes(), live_pages(path)
     copies: dict[int, list[int]] = {}
     for number in range(2, len(data) // PAGE):
@@ -201,17 +202,16 @@ def stale_children(path: Path) -> list[tuple[int, int]]:
 
 
 def name_child(path: Path, at: int, child: int) -> None:
-    """Let the branch node at this place of the file name another page."""
+    """Let the branch node at this offset of the file point to another page."""
     with path.open("r+b", buffering=0) as raw:
         raw.seek(at)
         raw.write(struct.pack("<IH", child & 0xFFFFFFFF, child >> 32))
 
 
 def test_b7_a_child_of_the_past_under_an_open_index(index: Index, tmp_path: Path) -> None:
-    """B7: a branch that comes to name an older copy of a leaf, all checksums of which are right, misleads nobody.
+    """B7: a branch that points to an older copy of a leaf, whose checksums are all right, misleads no reader.
 
-    Look-ups go on with what was committed, a walk tells the damage, no transaction goes there; once the branch is
-    right again, so is all of that.
+    Look-ups find what was committed, and a walk reports the damage. Both work once the branch is right again.
     """
     numbers = random.Random(5)
     for generation in range(5):
@@ -232,7 +232,7 @@ def test_b7_a_child_of_the_past_under_an_open_index(index: Index, tmp_path: Path
 
 
 def test_b7_damage_that_was_there_at_the_start(tmp_path: Path) -> None:
-    """B7: 1,000 flips, and branches that name older copies of leaves: the open refuses, or what is served is true."""
+    """B7: after 1,000 flips, or with branches to older copies, the open refuses, or answers are right or errors."""
     numbers, refused = random.Random(6), 0
     built = Index.open(tmp_path)
     for generation in range(5):

@@ -1,6 +1,6 @@
-"""Overlapping puts against a dictionary: the latest copy of each entry is found, whatever was put in whatever order.
+"""Test overlapping puts against a dictionary: the latest copy of each entry is found, in whatever order runs were put.
 
-The table is driven through the index, where it lives: real LMDB, real files, commits, aborts and reopening in between.
+The table is used through the index, with LMDB on real files, and commits, aborts and reopening in between.
 """
 
 import random
@@ -20,7 +20,7 @@ FLAGS = st.tuples(st.booleans(), st.booleans())
 
 
 def sizes(count: int, spread: int, gaps: float, seed: int) -> list[int]:
-    """`count` entry sizes, a share of them gaps, both ends present."""
+    """Return `count` entry sizes, a share of them gaps, with both ends present."""
     numbers = random.Random(seed)
     found = [0 if numbers.random() < gaps else 20 + numbers.randrange(spread) for _ in range(count)]
     found[0], found[-1] = found[0] or 20, found[-1] or 21
@@ -28,7 +28,7 @@ def sizes(count: int, spread: int, gaps: float, seed: int) -> list[int]:
 
 
 class OverlappingPuts(RuleBasedStateMachine):
-    """One index and one model, in step."""
+    """Apply the same operations to an index and to its model."""
 
     index: Index
     reader: Reader
@@ -46,7 +46,7 @@ class OverlappingPuts(RuleBasedStateMachine):
         self.reader = self.index.reader()
 
     def place(self) -> int:
-        """An offset behind all others: no two records ever lie on the same bytes."""
+        """Return an offset above all others, so that no two records overlap."""
         self.places += 1
         return self.places << 42
 
@@ -65,7 +65,7 @@ class OverlappingPuts(RuleBasedStateMachine):
         seed=st.integers(0, 1 << 32),
     )
     def put(self, ledger: int, first: int, count: int, gaps: float, spread: int, log_id: int, seed: int) -> None:
-        """Short runs that overlap a lot: re-adds, cuts, pieces in gaps."""
+        """Put short runs that overlap a lot: entries again, cuts of other runs, and pieces in gaps."""
         self.put_run(ledger, first, log_id, sizes(count, spread, gaps, seed))
 
     @rule(
@@ -76,7 +76,7 @@ class OverlappingPuts(RuleBasedStateMachine):
         seed=st.integers(0, 1 << 32),
     )
     def put_long(self, first: int, count: int, gaps: float, spread: int, seed: int) -> None:
-        """Runs that take several stored values."""
+        """Put runs that need several stored values."""
         self.put_run(1, first, seed & 0xFFFF, sizes(count, spread, gaps, seed))
 
     def put_run(self, ledger: int, first: int, log_id: int, lengths: list[int]) -> None:
@@ -99,7 +99,7 @@ class OverlappingPuts(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, most=st.integers(0, 3))
     def delete_some(self, ledger: int, most: int) -> None:
-        """A ledger goes piece by piece; then its record."""
+        """Delete a ledger piece by piece, and then its record."""
         self.write()
         done = False
         while not done:
@@ -110,7 +110,7 @@ class OverlappingPuts(RuleBasedStateMachine):
 
     @rule(data=st.data(), log_id=st.integers(0, 2**32 - 1), cut=st.booleans())
     def relocate(self, data: st.DataObject, log_id: int, cut: bool) -> None:
-        """Records that lie together in one log move together, whole runs or cut at any record."""
+        """Move records that are adjacent in one log together, as whole runs or cut at any record."""
         if not self.working.entries:
             return
         ledger, entry = data.draw(st.sampled_from(sorted(self.working.entries)))
@@ -143,14 +143,14 @@ class OverlappingPuts(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """What was not committed is gone, the rest is not."""
+        """Reopen the index, which discards what was not committed and nothing else."""
         self.index.close()
         self.open()
         self.writing, self.working = False, self.committed.copy()
 
     @rule(ledger=LEDGERS, entry=st.integers(-2, 4_100))
     def look_up(self, ledger: int, entry: int) -> None:
-        """Exactly the committed entry, or none; and the next one, and the last one."""
+        """Look-ups find the committed entry or nothing, and the next and the last entry."""
         ids = self.committed.ids(ledger)
         hit = self.reader.lookup(ledger, entry)
         place = self.committed.entries.get((ledger, entry))
@@ -163,7 +163,7 @@ class OverlappingPuts(RuleBasedStateMachine):
 
     @invariant()
     def the_runs_are_the_model(self) -> None:
-        """Each stored run describes bytes that lie together, no entry is in two, and together they are everything."""
+        """Each run describes adjacent bytes, no entry is in two runs, and together they are the model's entries."""
         if not hasattr(self, "reader"):
             return
         for ledger in (0, 1, 2**62):

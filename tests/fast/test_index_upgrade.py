@@ -1,4 +1,4 @@
-"""An index whose runs form no chain yet is brought to this version by its next open."""
+"""Test that an index whose runs form no chain yet is upgraded when it is opened."""
 
 import itertools
 import random
@@ -12,11 +12,11 @@ from bookie.storage.tools.verify_index import table_values, verify_index
 from tests.reference import location_index as model
 
 BEYOND_ONE_VALUE = 630
-"""Slots of one byte that fitted a value of version 1, and fit one of version 2 no more."""
+"""The number of one-byte slots that fitted a value of version 1, and does not fit one of version 2."""
 
 
 def runs_of_version_1() -> list[tuple[int, int, int, int, list[int]]]:
-    """Of many ledgers, some with values as large as they were."""
+    """Return runs of several ledgers, some of which need values of the largest size."""
     numbers = random.Random(7)
     runs = []
     for ledger in (0, 1, 5, 1000, 2**62):
@@ -31,7 +31,7 @@ def runs_of_version_1() -> list[tuple[int, int, int, int, list[int]]]:
 
 
 def write_version_1(directory: Path, runs: list[tuple[int, int, int, int, list[int]]], upgraded: int = 0) -> None:
-    """As the release before wrote it; a process was killed after it had upgraded `upgraded` of the runs."""
+    """Write version 1 as the previous release did. `upgraded` is how many runs a killed process had upgraded."""
     with lmdb.open(str(directory), max_dbs=4) as environment:
         for name in (b"ledgers", b"fences"):
             environment.open_db(name)
@@ -45,7 +45,7 @@ def write_version_1(directory: Path, runs: list[tuple[int, int, int, int, list[i
 
 
 def entries(runs: list[tuple[int, int, int, int, list[int]]]) -> model.Model:
-    """What they hold."""
+    """Return the entries of runs."""
     found = model.Model()
     for run in runs:
         found.put_run(*run)
@@ -53,7 +53,7 @@ def entries(runs: list[tuple[int, int, int, int, list[int]]]) -> model.Model:
 
 
 def stored_entries(reader: Reader, ledgers: set[int]) -> model.Model:
-    """The same, read from an index."""
+    """Return the entries of ledgers in an index."""
     found = model.Model()
     for run in (run for ledger in ledgers for run in reader.runs(ledger)):
         found.put_run(*run)
@@ -62,7 +62,7 @@ def stored_entries(reader: Reader, ledgers: set[int]) -> model.Model:
 
 @pytest.mark.parametrize("upgraded", [0, 1, 50])
 def test_an_index_of_version_1_is_upgraded_when_it_is_opened(tmp_path: Path, upgraded: int) -> None:
-    """Every entry is found as before, every denial proven; a process that was killed in the middle left no harm."""
+    """Every entry is found, and missing ones are proven missing, even if a process was killed during the upgrade."""
     runs = runs_of_version_1()
     write_version_1(tmp_path, runs, upgraded)
     index = Index.open(tmp_path)
@@ -80,7 +80,7 @@ def test_an_index_of_version_1_is_upgraded_when_it_is_opened(tmp_path: Path, upg
 
 
 def test_damage_of_version_1_stays_what_it_is(tmp_path: Path) -> None:
-    """A value that cannot be read is an error of those who ask for it, before the upgrade and after it."""
+    """A damaged value is an error of look-ups that need it, before the upgrade and after it."""
     runs = [(1, first, 1, 1024, [100] * 10) for first in (0, 10, 20)]
     write_version_1(tmp_path, runs)
     with lmdb.open(str(tmp_path), max_dbs=4) as environment:

@@ -1,4 +1,4 @@
-"""What Python gets from the index: exceptions that name the matter, and objects that know when they are closed."""
+"""Test the Python interface of the index: errors that name their cause, and objects that are closed."""
 
 import errno
 from pathlib import Path
@@ -9,7 +9,7 @@ from bookie._fast.index.view import Hit, Index, Ledger, Run
 
 
 def test_opening_a_directory_that_is_not_there(tmp_path: Path) -> None:
-    """The path and LMDB's reason are in the error."""
+    """The error has the path and LMDB's reason."""
     with pytest.raises(OSError, match="cannot be opened: No such file or directory") as missing:
         Index.open(tmp_path / "nowhere")
     assert missing.value.errno == errno.ENOENT
@@ -25,7 +25,7 @@ def test_opening_a_file_that_is_no_index(tmp_path: Path) -> None:
 
 
 def test_closed_objects(tmp_path: Path) -> None:
-    """Closing twice is nothing; using what is closed says so. The index closes its readers."""
+    """Closing twice is allowed, and using a closed object is an error. The index closes its readers."""
     index = Index.open(tmp_path)
     reader, other = index.reader(), index.reader()
     other.close()
@@ -43,7 +43,7 @@ def test_closed_objects(tmp_path: Path) -> None:
 
 
 def test_named_results(tmp_path: Path) -> None:
-    """Results carry names, so that callers need no positions."""
+    """Results have names, so that callers need no positions."""
     index = Index.open(tmp_path)
     index.begin()
     index.put_run(3, 4, 5, 600, [70, 0, 80])

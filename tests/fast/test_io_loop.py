@@ -1,4 +1,4 @@
-"""What an I/O loop does with frames: cutting, refusing, pausing, going on, closing.
+"""Test how an I/O loop handles frames: splitting and refusing them, and pausing, resuming and closing connections.
 
 Modules: server.io_loop, server.intake, server.loop_state, server.connection, server.membership, server.interest,
 server.output, server.replies, server.dispatch, base.epoll, base.waker.
@@ -23,7 +23,7 @@ ENTRIES = 2000
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """With a ledger 1 of entries of about 1 KiB, and small limits."""
+    """Run a bookie with small limits, and entries of about 1 KiB in ledger 1."""
     limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000, "output_bytes_max": 4 << 20}
     with local_bookie(tmp_path, frame_bytes_max=FRAME_MAX, **limits) as bookie:
         with bookie.peer() as peer:
@@ -34,19 +34,19 @@ def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
 
 @pytest.fixture
 def peer(bookie: LocalBookie) -> Iterator[Peer]:
-    """A connection."""
+    """Open a connection."""
     with bookie.peer() as peer:
         yield peer
 
 
 def served(peer: Peer) -> bool:
-    """A read answers with the right bytes."""
+    """Return whether a read is answered with the right bytes."""
     return peer.ask(read(1, 7)).body == entry_of(1, 7, PAYLOAD)
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 2**31 - 1, FRAME_MAX, FRAME_MAX - 3])
 def test_an_impossible_length_ends_the_connection(bookie: LocalBookie, peer: Peer, length: int) -> None:
-    """S5: as soon as the length is there; another connection notices nothing."""
+    """S5: the connection is closed as soon as the length is there, and other connections are not affected."""
     with bookie.peer() as other:
         assert served(peer)
         peer.sock.sendall(struct.pack(">i", length))
@@ -56,7 +56,7 @@ def test_an_impossible_length_ends_the_connection(bookie: LocalBookie, peer: Pee
 
 @pytest.mark.parametrize("size", [0, 3, 4, 19])
 def test_a_frame_too_short_for_its_operation_ends_the_connection(bookie: LocalBookie, peer: Peer, size: int) -> None:
-    """Read, add and batch read, each cut; also a frame of nothing."""
+    """Truncated reads, adds and batch reads, and an empty frame, close the connection."""
     for request in (read(1, 7), add(1, 0), batch(1, 0)):
         with bookie.peer() as one:
             one.sock.sendall(struct.pack(">i", size) + encode_request(request)[4 : 4 + size] + bytes(10_000))
@@ -66,7 +66,7 @@ def test_a_frame_too_short_for_its_operation_ends_the_connection(bookie: LocalBo
 
 @pytest.mark.parametrize("op", [0, 4, 5, 6, 8, 127, 255])
 def test_an_unknown_operation_ends_the_connection(bookie: LocalBookie, peer: Peer, op: int) -> None:
-    """Also those that have a number but no V2 form."""
+    """Operations without a V2 form close the connection, even if they have a number."""
     with bookie.peer() as other:
         peer.sock.sendall(struct.pack(">iBBH", 64, 2, op, 0) + bytes(60))
         assert peer.closed()
@@ -74,7 +74,7 @@ def test_an_unknown_operation_ends_the_connection(bookie: LocalBookie, peer: Pee
 
 
 def test_the_longest_frame(peer: Peer) -> None:
-    """Exactly at the limit it is served, in both directions as long as the answer fits; one byte more is refused."""
+    """A frame exactly at the limit is served, and one byte more closes the connection."""
     overhead = 4 + 24 + 32
     data = bytes(FRAME_MAX - overhead)
     assert peer.ask(add(2, 0, data)).code == 0
@@ -85,7 +85,7 @@ def test_the_longest_frame(peer: Peer) -> None:
 
 
 def test_a_frame_longer_than_the_buffer_of_the_loop(tmp_path: Path) -> None:
-    """Frames of megabytes arrive in pieces, one behind the other, with short ones between."""
+    """Frames of several megabytes arrive in pieces, with short frames between them."""
     sizes = [1 << 20, 10, (1 << 18) - 64, 1 << 18, (1 << 18) + 1, 3 << 20, 0]
     with local_bookie(tmp_path, write_cache_bytes=32 << 20, buffer_bytes=16 << 20) as bookie, bookie.peer() as peer:
         requests = [add(1, number, bytes([number]) * size) for number, size in enumerate(sizes)]
@@ -97,7 +97,7 @@ def test_a_frame_longer_than_the_buffer_of_the_loop(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie) -> None:
-    """Its requests wait, its output stays bounded; when it reads at last, everything comes, in order and whole."""
+    """The requests of a slow reader wait and its output is bounded. When it reads, everything arrives in order."""
     with bookie.peer(receive_bytes=4096) as slow, bookie.peer() as other:
         wanted = [start for start in range(0, ENTRIES - 60, 30) for _ in range(6)]
         slow.send(*(batch(1, start, count=60, request_id=start) for start in wanted))
@@ -112,7 +112,7 @@ def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie) -> None:
 
 @pytest.mark.parametrize("bad", [b"\xff\xff\xff\xff", struct.pack(">iBBH", 4, 2, 6, 0), struct.pack(">i", 0)])
 def test_a_broken_frame_behind_a_pause(bookie: LocalBookie, bad: bytes) -> None:
-    """What was held back while the peer did not read turns out broken when it goes on: the connection ends, alone."""
+    """If what was held back during a pause contains a broken frame, only this connection is closed."""
     for _ in range(3):
         with bookie.peer(receive_bytes=4096) as slow, bookie.peer() as other:
             good = [encode_request(batch(1, 0, count=60)) for _ in range(100)]
@@ -125,7 +125,7 @@ def test_a_broken_frame_behind_a_pause(bookie: LocalBookie, bad: bytes) -> None:
 
 
 def test_pipelined_then_gone(bookie: LocalBookie) -> None:
-    """Requests of every kind, then an end, a half end or a reset at once: nothing else suffers, and all ends."""
+    """After requests of every kind and a close, a shutdown or a reset, other connections are served."""
     requests: list[Request] = [add(9, entry, PAYLOAD) for entry in range(50)]
     requests += [read(1, entry) for entry in range(50)] + [batch(1, 0, count=60)] * 10
     with bookie.peer() as other:
@@ -141,7 +141,7 @@ def test_pipelined_then_gone(bookie: LocalBookie) -> None:
 
 
 def test_one_byte_at_a_time(bookie: LocalBookie) -> None:
-    """Thirty connections feed one frame each, a byte a round, while another one is served between all of them."""
+    """Thirty connections send one frame each, a byte at a time, while another connection is served."""
     request = encode_request(add(3, 1, b"slow"))
     slow = [bookie.peer() for _ in range(30)]
     with bookie.peer() as other:
@@ -155,7 +155,7 @@ def test_one_byte_at_a_time(bookie: LocalBookie) -> None:
 
 
 def test_more_connections_than_allowed(tmp_path: Path) -> None:
-    """Those over the limit are closed at once; a place that becomes free is given away again."""
+    """Connections above the limit are closed at once, and a place that becomes free is used again."""
     with local_bookie(tmp_path, connections_max=20) as bookie:
         peers = [bookie.peer() for _ in range(20)]
         assert peers[0].ask(add(1, 7, PAYLOAD)).code == 0
@@ -172,7 +172,7 @@ def test_more_connections_than_allowed(tmp_path: Path) -> None:
                 try:
                     assert again.answer().code == 0
                     break
-                except (EOFError, ConnectionResetError):  # the end of the other one had not been seen yet
+                except (EOFError, ConnectionResetError):  # the bookie has not seen the end of the other connection yet
                     continue
         for peer in peers:
             peer.close()
