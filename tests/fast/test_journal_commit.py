@@ -1,5 +1,6 @@
-"""Group commit (journal.commit, journal.state, journal.files): bytes, policies, rolls, zeros ahead, recycling and
-trimming.
+"""Test group commit: bytes, policies, new files, zeros ahead, recycling and trimming.
+
+Modules: journal.commit, journal.state, journal.files.
 """
 
 import errno
@@ -47,7 +48,7 @@ FOREVER_MS = 1e9
 def journal(
     directory: Path, files: Files | None = None, **settings: object
 ) -> Iterator[tuple[JournalCommitter, JournalWriter]]:
-    """An open journal without threads of its own, and somebody who appends to it."""
+    """Open a journal without threads of its own, and a writer of it."""
     committer = JournalCommitter(str(directory), files or Files(), **{**DEFAULTS, **settings})
     committer.open(FIRST, [])
     writer = JournalWriter(committer)
@@ -60,7 +61,7 @@ def journal(
 
 @contextmanager
 def running(*bodies: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
-    """Threads with these bodies; joined after `stop`."""
+    """Run threads with these bodies, which are joined after `stop`."""
     threads = [threading.Thread(target=body) for body in bodies]
     for thread in threads:
         thread.start()
@@ -74,17 +75,17 @@ def running(*bodies: Callable[[], None], stop: Callable[[], None]) -> Iterator[N
 
 
 def record(entry: int, size: int, ledger: int = 1) -> bytes:
-    """An entry of `size` bytes."""
+    """Return an entry of `size` bytes."""
     return (struct.pack(">qq", ledger, entry) + bytes([1 + entry % 255]) * size)[: max(16, size)]
 
 
 def framed(data: bytes) -> bytes:
-    """As it lies in the file."""
+    """Return the record as it is in the file."""
     return struct.pack(">i", len(data)) + data
 
 
 def replayed(directory: Path, ids: list[int]) -> list[bytes]:
-    """The records of these files: what both readers, ours and the model's, agree on."""
+    """Return the records of these files, after checking that our reader and the model's agree."""
     found = []
     for file_id in ids:
         path = directory / f"{file_id:x}.txn"
@@ -103,7 +104,7 @@ def replayed(directory: Path, ids: list[int]) -> list[bytes]:
     alignment=st.sampled_from([512, 4096]),
 )
 def test_like_the_model(tmp_path_factory: pytest.TempPathFactory, groups: list[list[int]], alignment: int) -> None:
-    """B3: header, groups, padding and closing fields, byte for byte; zeros behind; the mark behind the last group."""
+    """B3: header, groups, padding and closing fields are the model's, followed by zeros, and the mark is right."""
     directory = tmp_path_factory.mktemp("journal")
     expected = model.header() + model.group(b"", model.HEADER, FIRST, 4096)
     with journal(directory, alignment_bytes=alignment) as (committer, writer):
@@ -122,7 +123,7 @@ def test_like_the_model(tmp_path_factory: pytest.TempPathFactory, groups: list[l
 
 
 def test_meta_records(tmp_path: Path) -> None:
-    """Key, fence and LAC records as Apache BookKeeper writes them."""
+    """Key, fence and LAC records are those of Apache BookKeeper."""
     with journal(tmp_path) as (_, writer):
         writer.append_meta(7, model.MASTER_KEY, b"k" * 20)
         writer.append_meta(7, model.FENCE)
@@ -138,7 +139,7 @@ def test_meta_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("alignment", [512, 4096])
 @pytest.mark.parametrize("recycle", [False, True])
 def test_a_record_that_fills_its_group(tmp_path: Path, alignment: int, *, recycle: bool) -> None:
-    """The last byte of a group is used, nothing beyond it; who comes later waits for a commit."""
+    """A record may use the last byte of a group. The next one waits for a commit."""
     with journal(tmp_path, alignment_bytes=alignment, reuse_files=recycle, backups_max=0) as (committer, writer):
         sizes = [writer.capacity() - 4, writer.capacity() - 4 - 31, writer.capacity() - 4 - alignment + 8]
         for number, size in enumerate(sizes * 20, 1):
@@ -154,7 +155,7 @@ def test_a_record_that_fills_its_group(tmp_path: Path, alignment: int, *, recycl
 
 
 def test_a_lone_add_does_not_wait(tmp_path: Path) -> None:
-    """The group goes as soon as the journal is free."""
+    """With one add, the group is committed as soon as the journal is free."""
     with (
         journal(tmp_path, group_wait_ms=FOREVER_MS) as (committer, writer),
         running(committer.run, stop=committer.stop),
@@ -167,7 +168,7 @@ def test_a_lone_add_does_not_wait(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limits", [{"group_bytes": 1000}, {"group_entries": 3, "group_bytes": MIB}])
 def test_a_group_goes_when_it_is_full(tmp_path: Path, limits: dict[str, int]) -> None:
-    """Above its bytes or its entries, and not before: the wait would last for ever."""
+    """A group is committed when its bytes or entries exceed the limit, long before its wait is over."""
     policy: dict[str, Any] = {"group_wait_ms": FOREVER_MS, "flush_when_empty": False, **limits}
     with journal(tmp_path, **policy) as (committer, writer), running(committer.run, stop=committer.stop):
         for entry in range(3):
@@ -180,7 +181,7 @@ def test_a_group_goes_when_it_is_full(tmp_path: Path, limits: dict[str, int]) ->
 
 
 def test_a_group_goes_when_its_wait_is_over(tmp_path: Path) -> None:
-    """The bound of journalMaxGroupWaitMSec."""
+    """A group is committed when journalMaxGroupWaitMSec is over."""
     with (
         journal(tmp_path, group_wait_ms=1, flush_when_empty=False) as (committer, writer),
         running(committer.run, stop=committer.stop),
@@ -190,7 +191,7 @@ def test_a_group_goes_when_its_wait_is_over(tmp_path: Path) -> None:
 
 
 def test_what_was_appended_is_committed_at_the_end(tmp_path: Path) -> None:
-    """`stop` does not wait for the group to fill."""
+    """`stop` commits what was appended, and does not wait for the group to fill."""
     with journal(tmp_path, group_wait_ms=FOREVER_MS, flush_when_empty=False) as (committer, writer):
         with running(committer.run, stop=committer.stop):
             writer.append(record(0, 50))
@@ -199,7 +200,7 @@ def test_what_was_appended_is_committed_at_the_end(tmp_path: Path) -> None:
 
 
 def test_many_appenders(tmp_path: Path) -> None:
-    """Each record is durable once, in its appender's order, in the group it was told; full groups are waited for."""
+    """Each record is durable once, in its writer's order and in the group that append() returned."""
     with journal(tmp_path, buffer_bytes=64 * KIB, file_bytes_max=MIB, backups_max=50) as (committer, first):
         writers = [first, *(JournalWriter(committer) for _ in range(3))]
 
@@ -228,7 +229,7 @@ def test_many_appenders(tmp_path: Path) -> None:
 
 
 def test_groups_and_zeros_never_meet(tmp_path: Path) -> None:
-    """Groups overtake the zeros that are written ahead of them, and are all there at last."""
+    """Groups may overtake the zeros that are written ahead of them, and all groups are there in the end."""
     numbers = random.Random(5)
     sizes = [numbers.randrange(16, 90 * KIB) for _ in range(400)]
     with (
@@ -246,7 +247,7 @@ def test_groups_and_zeros_never_meet(tmp_path: Path) -> None:
 
 
 def test_old_bytes_of_a_recycled_file(tmp_path: Path) -> None:
-    """B5: groups of the file's former life lie behind the end, whole and well-formed, and are not replayed."""
+    """B5: valid groups of the file's previous use, after the end, are not replayed."""
     written: dict[int, list[bytes]] = {}
     stale = 0
     with journal(tmp_path, file_bytes_max=MIB, backups_max=0) as (committer, writer):
@@ -266,7 +267,7 @@ def test_old_bytes_of_a_recycled_file(tmp_path: Path) -> None:
 
 
 def test_what_trimming_keeps(tmp_path: Path) -> None:
-    """journalMaxBackups files below the mark, and everything from the mark on."""
+    """Trimming keeps journalMaxBackups files below the mark, and everything from the mark on."""
     with journal(tmp_path, file_bytes_max=64 * KIB, reuse_files=False) as (committer, writer):
         for entry in range(8):
             writer.append(record(entry, 60 * KIB))
@@ -283,7 +284,7 @@ def test_what_trimming_keeps(tmp_path: Path) -> None:
 
 
 def test_where_direct_writes_are_refused() -> None:
-    """A memory file system may not take them: the journal goes through the page cache instead."""
+    """On a memory file system, which may refuse direct writes, the journal uses the page cache."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         with journal(Path(name)) as (_, writer):
             for entry in range(3):
@@ -293,7 +294,7 @@ def test_where_direct_writes_are_refused() -> None:
 
 
 def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    """An error that names it, before anything runs."""
+    """A missing directory is an error that names it."""
     committer = JournalCommitter(str(tmp_path / "absent"), Files(), **DEFAULTS)
     with pytest.raises(FileNotFoundError, match="absent"):
         committer.open(FIRST, [])
@@ -302,7 +303,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("op", "suffix"), [("rename", ".txn"), ("open", ".preparing"), ("fdatasync", ".preparing")])
 def test_a_first_file_that_cannot_be_made(tmp_path: Path, op: str, suffix: str) -> None:
-    """The start fails with the disk's error; nothing was acknowledged, so nothing else has to end."""
+    """The start fails with the disk's error, which is not fatal, since nothing was acknowledged."""
     faulty = pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     faulty.clear()
     committer = JournalCommitter(str(tmp_path), faulty.FaultyFiles(), **DEFAULTS)
@@ -319,7 +320,7 @@ def test_a_first_file_that_cannot_be_made(tmp_path: Path, op: str, suffix: str) 
 
 
 def test_syncs(tmp_path: Path) -> None:
-    """One a group; none with journalSyncData=false until `sync` or a roll asks for it."""
+    """Each group is synced. With journalSyncData=false, only `sync` and a new file cause a sync."""
     faulty = pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
     for sync_data, expected in ((True, 4), (False, 0)):
         directory = tmp_path / str(sync_data)
@@ -337,7 +338,7 @@ def test_syncs(tmp_path: Path) -> None:
 
 
 def test_a_loop_leaves_a_new_file_to_the_journal_thread(tmp_path: Path) -> None:
-    """To begin one may wait for room on the disk, and a loop has others to serve."""
+    """A loop does not begin a new file, because that may wait for the disk while other connections need the loop."""
     with journal(tmp_path, file_bytes_max=MIB) as (committer, writer):
         while committer.mark()[1] + 32 * KIB < MIB:
             assert writer.append(record(1, 16 * KIB))
@@ -353,7 +354,7 @@ def test_a_loop_leaves_a_new_file_to_the_journal_thread(tmp_path: Path) -> None:
 
 
 def test_a_loop_never_waits_for_another_committer(tmp_path: Path, faulty: ModuleType) -> None:
-    """Which may wait for the disk: its own record goes with the next group."""
+    """While a committer waits for the disk, a loop does not wait for it: its record goes with the next group."""
     with journal(tmp_path, faulty.FaultyFiles()) as (committer, writer):
         rule = faulty.plan("pwritev", "STALL", suffix=".txn")
         with running(committer.run, stop=committer.stop):

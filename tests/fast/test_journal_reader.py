@@ -1,4 +1,4 @@
-"""The journal scan against its model: closed groups, upstream's files of every version, and what can befall them."""
+"""Test the journal scan against its model: closed groups, upstream's files of every version, and damage."""
 
 import struct
 from pathlib import Path
@@ -31,19 +31,19 @@ ONE_BY_ONE = [
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One file that the examples of a test write over."""
+    """Return the path of a file that each example overwrites."""
     return tmp_path_factory.mktemp("journal") / f"{ID:x}.txn"
 
 
 def rows(found: JournalRows) -> list[tuple[int, int, int, int]]:
-    """The records of a scan as tuples."""
+    """Return the records of a scan as tuples."""
     return list(
         zip(found.ledger.tolist(), found.kind.tolist(), found.position.tolist(), found.length.tolist(), strict=True)
     )
 
 
 def agree(path: Path, data: bytes) -> model.Found | None:
-    """Compiled scan and model answer alike; None when both say that it is no journal."""
+    """Check that scan and model agree, and return what they found; None if both refuse the file as no journal."""
     path.write_bytes(data)
     try:
         expected = model.scan(data, ID)
@@ -59,21 +59,21 @@ def agree(path: Path, data: bytes) -> model.Found | None:
 
 
 def flip(data: bytes, bit: int) -> bytes:
-    """`data` with one bit turned over."""
+    """Return `data` with one bit flipped."""
     flipped = bytearray(data)
     flipped[bit // 8] ^= 1 << bit % 8
     return bytes(flipped)
 
 
 def test_the_worked_example(file: Path) -> None:
-    """Upstream's file: the master key and both entries, then the padding up to 0x400."""
+    """Upstream's file gives the master key and both entries, and ends with padding up to 0x400."""
     found = agree(file, golden("journal.hex"))
     expected = [(7, model.MASTER_KEY, 0x200, 40), (7, 0, 0x22C, 41), (7, 1, 0x259, 42)]
     assert found == model.Found(expected, 0x400, 0, torn=False, damaged=False)
 
 
 def test_the_worked_example_closed(file: Path) -> None:
-    """The same records as one group of ours: the same places, and the closing fields of the format document."""
+    """The same records as one group of ours have the same offsets, and the closing fields of the format document."""
     records = golden("journal.hex")[0x200:0x287]
     data = model.build([records], ID)
     assert data == golden("journal_closed.hex")
@@ -86,7 +86,7 @@ def test_the_worked_example_closed(file: Path) -> None:
 @settings(deadline=None)
 @given(groups=GROUPS, alignment=st.sampled_from([512, 4096]), zeros=st.sampled_from([0, 2, 512, 70_000]))
 def test_like_the_model(file: Path, groups: list[bytes], alignment: int, zeros: int) -> None:
-    """Any groups, at both alignments, with preallocated zeros behind: everything is handed on, the end is clean."""
+    """Any groups, at both alignments, with preallocated zeros after them, are returned with a clean end."""
     data = model.build(groups, ID, alignment)
     found = agree(file, data + bytes(zeros))
     assert found is not None
@@ -97,7 +97,7 @@ def test_like_the_model(file: Path, groups: list[bytes], alignment: int, zeros: 
 @settings(deadline=None)
 @given(flushes=GROUPS, version=st.integers(1, 6), zeros=st.sampled_from([0, 512, 9000]), cut=st.integers(0, 600))
 def test_upstream_files(file: Path, flushes: list[bytes], version: int, zeros: int, cut: int) -> None:
-    """Versions 1 to 6 without closed groups, padded from 5 on, preallocated or cut off."""
+    """Files of versions 1 to 6 without closed groups, padded from 5 on, preallocated or truncated, are read."""
     data = model.header(version, grouped=False)
     for records in flushes:
         data += records
@@ -122,7 +122,7 @@ def test_scan_from_a_mark(file: Path) -> None:
 
 
 def test_a_mark_far_into_a_large_file(file: Path) -> None:
-    """Getting to a mark needs no memory for what lies before it: journals are larger than any window."""
+    """Getting to a mark needs no memory for what is before it, because a journal may be larger than any window."""
     mark = 1 << 30
     with file.open("wb") as out:
         out.write(model.header())
@@ -134,14 +134,14 @@ def test_a_mark_far_into_a_large_file(file: Path) -> None:
 
 
 def test_a_mark_behind_the_end_is_torn(file: Path) -> None:
-    """A file shorter than its mark was cut off; that is said, not passed over as an empty journal."""
+    """A file that is shorter than its mark was truncated, and is reported as torn rather than as empty."""
     data = model.build(ONE_BY_ONE, ID)
     file.write_bytes(data)
     assert scan_journal(file, ID, start=len(data) + 512).torn
 
 
 def test_every_truncation_point(file: Path) -> None:
-    """B3: cut anywhere, a journal of three groups gives exactly the whole ones, and is never called damaged."""
+    """B3: a truncated journal of three groups gives exactly the whole groups, and is never reported as damaged."""
     ends = [len(model.build(ONE_BY_ONE[:n], ID)) for n in range(4)]
     data = model.build(ONE_BY_ONE, ID)
     for cut in range(len(data) + 1):
@@ -154,7 +154,7 @@ def test_every_truncation_point(file: Path) -> None:
 
 
 def test_every_truncation_point_of_one_group(file: Path) -> None:
-    """B3: of a group that is not whole nothing is handed on, also not its whole records."""
+    """B3: no record of an incomplete group is returned."""
     data = model.build([b"".join(ONE_BY_ONE)], ID)
     for cut in range(len(data)):
         for rest in (b"", bytes(len(data) - cut)) if cut >= 512 else (b"",):
@@ -166,7 +166,7 @@ def test_every_truncation_point_of_one_group(file: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("groups", [ONE_BY_ONE, [b"".join(ONE_BY_ONE)]], ids=["three groups", "one group"])
 def test_every_bit_flip(file: Path, groups: list[bytes]) -> None:
-    """B3: no flipped bit changes, adds or silently drops a record that a good group follows."""
+    """B3: no flipped bit changes, adds or silently drops a record that is followed by a valid group."""
     data = model.build(groups, ID)
     truth = model.scan(data, ID).records
     starts = [len(model.build(groups[:n], ID)) for n in range(len(groups) + 1)]
@@ -185,7 +185,7 @@ def test_every_bit_flip(file: Path, groups: list[bytes]) -> None:
 
 
 def test_a_good_group_behind_a_bad_one_is_damage(file: Path) -> None:
-    """B3: the middle group zeroed, torn or overwritten: the scan stops there and says damaged."""
+    """B3: if the middle group is zeroed, torn or overwritten, the scan stops there and reports damage."""
     data = bytearray(model.build(ONE_BY_ONE, ID))
     for junk in (bytes(512), b"\xff" * 512, data[1024 : 1024 + 20] + bytes(492), model.build([b""], ID)[512:]):
         bad = data[:1024] + junk + data[1536:]
@@ -195,7 +195,7 @@ def test_a_good_group_behind_a_bad_one_is_damage(file: Path) -> None:
 
 
 def test_a_destroyed_header_is_damage(file: Path) -> None:
-    """Zeros in place of our header look like upstream's oldest version, empty; the groups behind tell better."""
+    """Zeros in place of the header look like an empty file of upstream's oldest version, but groups prove damage."""
     data = model.build(ONE_BY_ONE, ID)
     found = agree(file, bytes(512) + data[512:])
     assert found is not None
@@ -205,7 +205,7 @@ def test_a_destroyed_header_is_damage(file: Path) -> None:
 @settings(deadline=None)
 @given(old=GROUPS, new=GROUPS, blank=st.booleans())
 def test_a_recycled_file_ends_cleanly(file: Path, old: list[bytes], new: list[bytes], blank: bool) -> None:
-    """Stale groups of the file's former life are neither handed on nor taken for damage."""
+    """Groups of the file's previous use are neither returned nor taken for damage."""
     stale = model.build(old, ID - 1, 4096)
     data = model.build(new, ID, 4096)
     whole = data + bytes(4096 if blank else 0) + stale[len(data) + (4096 if blank else 0) :]
@@ -218,14 +218,14 @@ def test_a_recycled_file_ends_cleanly(file: Path, old: list[bytes], new: list[by
 
 
 def test_a_stale_group_is_a_clean_end(file: Path) -> None:
-    """Without a blank block between: a whole group with another journal id begins where ours end."""
+    """A whole group with another journal id, directly after ours, is a clean end."""
     one, two = model.build(ONE_BY_ONE[:1], ID), model.build(ONE_BY_ONE, ID - 1)
     found = agree(file, one + two[len(one) :])
     assert found == model.Found(model.scan(one, ID).records, len(one), 1, torn=False, damaged=False)
 
 
 def test_a_torn_group_that_runs_into_the_closing_of_a_stale_one_is_torn(file: Path) -> None:
-    """Its last record reaches into the file's former life: the padding found there closes another group."""
+    """A torn group whose last record reaches into the file's previous use ends with the padding of another group."""
     stale = bytearray(model.build(ONE_BY_ONE, ID - 1))
     whole = model.build(ONE_BY_ONE[:1], ID)
     second = len(whole)
@@ -239,7 +239,7 @@ def test_a_torn_group_that_runs_into_the_closing_of_a_stale_one_is_torn(file: Pa
 @pytest.mark.parametrize("length", [-1, -0x101, 1, 15, (256 << 20) + 1, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("version", range(1, 7))
 def test_an_impossible_length_is_damage(file: Path, version: int, length: int) -> None:
-    """Upstream's files: a length that no record can have is damage; what came before is handed on."""
+    """In upstream's files, an impossible length is damage, and records before it are returned."""
     good = model.header(version, grouped=False) + ONE_BY_ONE[1]
     found = agree(file, good + struct.pack(">i", length) + bytes(100))
     assert found is not None
@@ -247,7 +247,7 @@ def test_an_impossible_length_is_damage(file: Path, version: int, length: int) -
 
 
 def test_padding_is_no_record_before_version_5(file: Path) -> None:
-    """Version 4 knows no padding: the mark is a negative length there."""
+    """Version 4 has no padding, so that its mark is a negative length there."""
     data = model.header(4) + ONE_BY_ONE[1]
     found = agree(file, data + model.padding(len(data)))
     assert found is not None
@@ -255,7 +255,7 @@ def test_padding_is_no_record_before_version_5(file: Path) -> None:
 
 
 def test_groups_longer_than_a_read(file: Path) -> None:
-    """A group of 40 MiB is verified whole; a flipped bit at its far end keeps all of it back."""
+    """A group of 40 MiB is verified as a whole: a flipped bit near its end discards all of it."""
     big = b"".join(model.record(1, entry, bytes(3 << 20)) for entry in range(14))
     data = model.build([ONE_BY_ONE[0], big, ONE_BY_ONE[2]], ID)
     file.write_bytes(data)
@@ -273,14 +273,14 @@ def test_groups_longer_than_a_read(file: Path) -> None:
 @example(b"BKLG\0\0\0\6" + b"BKGX" + bytes(600))
 @settings(deadline=None)
 def test_any_bytes(file: Path, data: bytes) -> None:
-    """Foreign, short, empty and newer files: an answer or one error."""
+    """Foreign, short, empty and newer files give the model's result or its one error."""
     agree(file, data)
 
 
 @given(data=st.binary(max_size=900), version=st.integers(2, 6), grouped=st.booleans(), good=st.booleans())
 @settings(deadline=None)
 def test_any_bytes_behind_a_header(file: Path, data: bytes, version: int, grouped: bool, good: bool) -> None:
-    """The same with a header that is right, with or without a good group further on."""
+    """Any bytes after a valid header, with or without a valid group after them, give the model's result."""
     head = model.header(version, grouped=grouped) + data
     head += bytes(-len(head) % 512)
     agree(file, head + (model.group(ONE_BY_ONE[0], len(head), ID) if good else b""))
@@ -294,7 +294,7 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_group_longer_than_what_is_held(file: Path) -> None:
-    """It is read twice; a flipped bit in any part of it keeps all of it back, as damage, for more follows."""
+    """A group larger than the window is read twice. A flipped bit anywhere in it is damage, since a group follows."""
     big = b"".join(model.record(1, entry, bytes(5 << 20)) for entry in range(20))
     data = model.build([ONE_BY_ONE[0], big, ONE_BY_ONE[2]], ID)
     file.write_bytes(data)
@@ -308,7 +308,7 @@ def test_a_group_longer_than_what_is_held(file: Path) -> None:
 
 
 def test_a_record_longer_than_what_is_held(file: Path) -> None:
-    """70 MiB in one record, then another one in the same group; cut short it is torn, and nothing of it is used."""
+    """A group with a record of 70 MiB and another one is read. If the file is truncated, the whole group is dropped."""
     data = model.build([model.record(1, 0, bytes(70 << 20)) + ONE_BY_ONE[1]], ID)
     file.write_bytes(data)
     assert scan_journal(file, ID).records == 2
@@ -318,7 +318,7 @@ def test_a_record_longer_than_what_is_held(file: Path) -> None:
 
 
 def test_a_large_group_behind_one_that_was_lost_tells(file: Path) -> None:
-    """Nothing but zeros for 80 MiB, then a good group of 70: the zeros are no end."""
+    """80 MiB of zeros in place of a group, followed by a valid group of 70 MiB, are damage and not the end."""
     lost = model.build([model.record(1, 0, bytes(80 << 20)), model.record(1, 1, bytes(70 << 20))], ID)
     at = len(model.header())
     file.write_bytes(lost[:at] + bytes(80 << 20) + lost[at + (80 << 20) :])

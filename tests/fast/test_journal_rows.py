@@ -1,4 +1,4 @@
-"""Journals as rows: what the scan of whole files finds, in batches that end anywhere, also within a group."""
+"""Test reading journals as rows: batches, which may end within a group, have what the scan of the whole file finds."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ KEY, FENCE, LAC = model.MASTER_KEY, model.FENCE, model.LAC
 
 
 def entry(number: int, size: int = 40) -> bytes:
-    """A journal's record of an entry."""
+    """Return a journal's record of an entry."""
     stored = DIGEST.seal(3, number, bytes([number]) * size, lac=number - 1, length=number)
     return len(stored).to_bytes(4, "big") + stored
 
@@ -30,7 +30,7 @@ def written(tmp_path: Path, groups: list[bytes]) -> Path:
 @pytest.mark.parametrize("rows_max", [1, 2, 5, 100])
 @pytest.mark.parametrize("values_max", [1, 90, 4096])
 def test_every_record_once(tmp_path: Path, rows_max: int, values_max: int) -> None:
-    """Kinds, positions and payloads; a batch that ends within a group loses nothing and repeats nothing."""
+    """Kinds, positions and payloads are right, and a batch that ends within a group loses and repeats nothing."""
     key = model.record(3, KEY, b"\0\0\0\x14" + DIGEST.master_key)
     groups = [
         key + b"".join(entry(k) for k in range(5)),
@@ -59,7 +59,7 @@ def test_every_record_once(tmp_path: Path, rows_max: int, values_max: int) -> No
 
 
 def test_how_it_ends(tmp_path: Path) -> None:
-    """A tail that was cut off is torn; a bad group in front of a good one is damage, and where it is."""
+    """A truncated tail ends the rows. A bad group before a valid one is damage, with its offset."""
     path = written(tmp_path, [entry(0), entry(1), entry(2)])
     data = path.read_bytes()
     path.write_bytes(data[:-512])
@@ -78,7 +78,7 @@ def test_how_it_ends(tmp_path: Path) -> None:
 
 
 def test_what_is_no_journal(tmp_path: Path) -> None:
-    """It is named, and so is a missing file."""
+    """The error names a file that is missing or not a journal."""
     with pytest.raises(FileNotFoundError, match=r"7\.txn"):
         JournalRows(tmp_path / "7.txn", 7, RowSheet([DIGEST.digester]))
     (tmp_path / "8.txn").write_bytes(b"BKLG\0\0\0\x63".ljust(600))

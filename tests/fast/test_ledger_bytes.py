@@ -1,4 +1,4 @@
-"""The writer's table of bytes per ledger against a dict."""
+"""Test the writer's table of bytes per ledger against a dictionary."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ LEDGERS = st.one_of(st.integers(0, 40), st.integers(0, 2**63 - 1), st.integers(0
 @settings(deadline=None)
 @given(appends=st.lists(st.tuples(LEDGERS, st.integers(1, 1 << 30)), max_size=300))
 def test_like_a_dict(appends: list[tuple[int, int]]) -> None:
-    """Any appends: the sums, once a ledger, ascending."""
+    """Any appends give the sum of each ledger, in ascending order of ledgers."""
     sums: Counter[int] = Counter()
     for ledger, size in appends:
         sums[ledger] += size
@@ -21,5 +21,5 @@ def test_like_a_dict(appends: list[tuple[int, int]]) -> None:
 
 
 def test_it_grows() -> None:
-    """Far more ledgers than it began with."""
+    """The table grows to many more ledgers than its first capacity."""
     assert tally((ledger * 7919, 1) for ledger in range(50_000)) == [(ledger * 7919, 1) for ledger in range(50_000)]

@@ -1,4 +1,4 @@
-"""Limits of the data port on real sockets: who is turned away, and what the log hears of it.
+"""Test limits of the data port on real sockets: which peers are turned away, and what is logged.
 
 Modules: server.addresses, server.accepting, server.expiry, server.rejections, server.limits, server.membership.
 """
@@ -26,18 +26,18 @@ from tests.hostile.peer import KEY, add, batch, entry_of, read
 from tests.reference.wire_v2 import ADD, Request, encode_request
 
 PAYLOAD = bytes(1000)
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is told of is that
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - the warning about this address is tested
 
 
 @contextlib.contextmanager
 def from_address(bookie: LocalBookie, host: str) -> Iterator[socket.socket]:
-    """A connection whose own end is `host`."""
+    """Connect from the address `host`."""
     with socket.create_connection(bookie.address, timeout=30.0, source_address=(host, 0)) as sock:
         yield sock
 
 
 def turned_away(sock: socket.socket) -> bool:
-    """The other end closes without a word."""
+    """Return whether the other end closes without sending anything."""
     try:
         return sock.recv(1) == b""
     except ConnectionResetError:
@@ -45,7 +45,7 @@ def turned_away(sock: socket.socket) -> bool:
 
 
 def test_more_connections_of_one_address_than_allowed(tmp_path: Path) -> None:
-    """The address over its limit is refused, another one is served; a place that becomes free is given away again."""
+    """An address over its limit is refused and others are served. A place that becomes free is used again."""
     with local_bookie(tmp_path, connections_per_address_max=3) as bookie:
         peers = [bookie.peer() for _ in range(3)]
         assert peers[0].ask(add(1, 7, PAYLOAD)).code == 0
@@ -64,14 +64,14 @@ def test_more_connections_of_one_address_than_allowed(tmp_path: Path) -> None:
                 again.send(read(1, 7))
                 try:
                     served = again.answer().code == 0
-                except (EOFError, ConnectionResetError):  # the end of the other one had not been seen yet
+                except (EOFError, ConnectionResetError):  # the bookie has not seen the end of the other connection yet
                     continue
         for peer in peers:
             peer.close()
 
 
 def test_many_addresses(tmp_path: Path) -> None:
-    """Each is counted by itself, and forgotten with its last connection."""
+    """Each address is counted separately, and forgotten with its last connection."""
     with local_bookie(tmp_path, connections_per_address_max=1) as bookie:
         for turn in range(2):
             socks = []
@@ -87,13 +87,13 @@ def test_many_addresses(tmp_path: Path) -> None:
                 sock.close()
         pause, deadline = threading.Event(), time.monotonic() + 60
         while bookie.stat("connected_addresses") and time.monotonic() < deadline:
-            pause.wait(0.01)  # the last peer hears of the end before the bookie has counted it
+            pause.wait(0.01)  # the peer sees the end before the bookie has counted it
         assert bookie.stat("connected_addresses") == 0
         assert bookie.stat("refused_address") == 0
 
 
 def test_an_idle_connection_ends(tmp_path: Path) -> None:
-    """The one on which nothing happens, not the one that asks, nor one in the middle of its time."""
+    """An idle connection is closed; one that sends requests is not."""
     with local_bookie(tmp_path, idle_ms_max=300) as bookie, bookie.peer() as busy:
         assert busy.ask(add(1, 0)).code == 0
         with bookie.peer() as idle:
@@ -110,7 +110,7 @@ def test_an_idle_connection_ends(tmp_path: Path) -> None:
 
 
 def test_by_default_an_address_has_a_quarter_of_all_connections(tmp_path: Path) -> None:
-    """One more is refused, whatever it is; another address is served."""
+    """By default an address may have a quarter of all connections. One more is refused; other addresses are served."""
     shares = {total: NetworkSettings(connections_max=total).connections_of_address_max for total in (10, 80, 10_000)}
     assert shares == {10: 16, 80: 20, 10_000: 2500}
     assert NetworkSettings(connections_per_address_max=0).connections_of_address_max == 0
@@ -127,7 +127,7 @@ def test_by_default_an_address_has_a_quarter_of_all_connections(tmp_path: Path) 
 
 
 def test_whoever_waits_for_an_answer_is_not_idle(tmp_path: Path) -> None:
-    """Connections that said nothing since end beside them: a long poll, and an add for which there is no room."""
+    """A connection whose long poll waits is not closed, while connections that sent nothing are."""
     with local_bookie(tmp_path, idle_ms_max=200) as bookie, ExitStack() as stack:
         writer, polling = (stack.enter_context(bookie.peer()) for _ in range(2))
         assert writer.ask(add(1, 0)).code == 0
@@ -151,7 +151,7 @@ def test_whoever_waits_for_an_answer_is_not_idle(tmp_path: Path) -> None:
 def test_a_door_open_to_everybody_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, authenticates: bool, says: int
 ) -> None:
-    """Once at start, where other machines reach the data port and nobody has to say who he is."""
+    """A warning is logged once, if other machines can reach the data port and it needs no authentication."""
     provider = TokenServer((b"open",)) if authenticates else None
     with caplog.at_level(logging.INFO), local_bookie(tmp_path, provider=provider, host=host) as bookie:
         told = [record for record in caplog.records if "the data port has no authentication" in record.message]
@@ -160,7 +160,7 @@ def test_a_door_open_to_everybody_is_told(
 
 
 def test_time_to_authenticate(tmp_path: Path) -> None:
-    """Who has not said who it is after that time is closed, whatever it says meanwhile; who has, stays."""
+    """A connection that does not authenticate in time is closed, whatever it sends; one that does is kept."""
     provider = TokenServer((b"open",))
     with local_bookie(tmp_path, provider=provider, unauthenticated_ms_max=300) as bookie, bookie.peer() as known:
         log_in(known, 2, "token", TokenClient(b"open").session(""))
@@ -176,7 +176,7 @@ def test_time_to_authenticate(tmp_path: Path) -> None:
 
 
 def test_one_who_never_reads_is_idle(tmp_path: Path) -> None:
-    """Answers that nobody takes are no reason to stay."""
+    """A connection that does not read its answers is closed as idle."""
     limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000, "idle_ms_max": 300}
     with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as busy:
         busy.send(*(add(1, entry, PAYLOAD) for entry in range(200)))
@@ -189,7 +189,7 @@ def test_one_who_never_reads_is_idle(tmp_path: Path) -> None:
 
 
 def test_the_log_hears_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Many broken frames from one address: each is counted, few lines are written, none holds its bytes."""
+    """Many broken frames from one address are all counted, in a few log lines that contain none of their bytes."""
     times = 60
     with caplog.at_level(logging.WARNING), local_bookie(tmp_path, connections_max=1) as bookie:
         for _ in range(times):
@@ -204,7 +204,7 @@ def test_the_log_hears_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_rejections_are_summed_up() -> None:
-    """One row for each address, with what for: the reason that came most often is the first."""
+    """The report has one row for each address, with its reasons, most frequent first."""
     four, six = spoken(bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 9])), spoken(bytes(15) + b"\x01")
     rows = report([(four, "late", 3), (six, "idle", 1), (four, "broken", 5), (spoken(bytes(16)), "many", 7)])
     assert rows == [
@@ -216,7 +216,7 @@ def test_rejections_are_summed_up() -> None:
 
 @pytest.mark.parametrize(("linger_s", "end"), [(-1, EOFError), (0, ConnectionResetError)])
 def test_linger(tmp_path: Path, linger_s: int, end: type[Exception]) -> None:
-    """With a linger of 0 a close is a reset; without one it is an end."""
+    """With a linger of 0, closing is a reset; without one it is an orderly end."""
     with local_bookie(tmp_path, linger_s=linger_s) as bookie, bookie.peer() as peer:
         peer.sock.sendall(struct.pack(">i", -1))
         with pytest.raises(end):
@@ -224,7 +224,7 @@ def test_linger(tmp_path: Path, linger_s: int, end: type[Exception]) -> None:
 
 
 def test_every_byte_out_is_counted(tmp_path: Path) -> None:
-    """Also those that are sent in the middle of a round because too many wait."""
+    """Bytes are counted even if they are sent in the middle of a round because too many are waiting."""
     limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000}
     with local_bookie(tmp_path, **limits) as bookie, bookie.peer() as peer:
         peer.send(*(add(1, entry, PAYLOAD) for entry in range(200)))

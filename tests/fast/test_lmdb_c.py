@@ -1,4 +1,4 @@
-"""LMDB is the copy inside the lmdb package, or the import says what to install."""
+"""Test that LMDB is the copy inside the lmdb package, and that the import fails with a remedy otherwise."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ lmdb.cpython.__spec__.origin = '/nowhere/lmdb.so'
 
 
 def test_version() -> None:
-    """0.9, and the very release that the package reports."""
+    """The version is 0.9, and the same as the package reports."""
     assert lmdb_c.version()[:2] == (0, 9)
     assert lmdb_c.version() == lmdb.version()
 
@@ -42,7 +42,7 @@ def test_version() -> None:
     ],
 )
 def test_refuses_to_start_without_it(trouble: str, reason: str) -> None:
-    """A process of its own, as the functions are found once per process. The message names the remedy."""
+    """The import fails with a message that names the remedy, in a process of its own, as functions are loaded once."""
     program = f"{trouble}\nimport bookie._fast.base.lmdb_c"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]

@@ -1,5 +1,5 @@
-"""Waiting for a higher LAC (server.long_polls, store.notices): against a dictionary, on real stores that are written
-meanwhile.
+"""Test waiting for a higher LAC (server.long_polls, store.notices) against a dictionary, on real stores that are
+written meanwhile.
 """
 
 import tempfile
@@ -23,13 +23,13 @@ OWNERS = st.integers(0, 3)
 
 
 def polls_on(one: Opened) -> LongPolls:
-    """The polls of one more loop."""
+    """Return the polls of one more loop."""
     assert one.storage.stores is not None
     return LongPolls(one.storage.stores, waiting_max=WAITING_MAX, per_owner_max=PER_OWNER_MAX)
 
 
 class Waits(RuleBasedStateMachine):
-    """Polls of four connections on five ledgers; time passes as the rules say."""
+    """Polls of four connections on five ledgers agree with the model. The rules let time pass."""
 
     @initialize()
     def start(self) -> None:
@@ -48,7 +48,7 @@ class Waits(RuleBasedStateMachine):
         count=st.integers(1, 4),
     )
     def wait(self, owner: int, ledger: int, previous_lac: int, timeout_ms: int, count: int) -> None:
-        """Some polls alike."""
+        """Begin some equal polls."""
         for _ in range(count):
             self.number += 1
             wait = (owner, self.number, ledger, previous_lac, timeout_ms, self.now_ms)
@@ -58,14 +58,14 @@ class Waits(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, lac=st.integers(-1, 8))
     def add(self, ledger: int, lac: int) -> None:
-        """An entry that says so; a lower LAC than before changes nothing."""
+        """Add an entry with this LAC. A LAC lower than before changes nothing."""
         self.opened.direct.add(entry(ledger, lac + 1, lac), recovery=True)
         known = self.model.ledgers.setdefault(ledger, Ledger())
         known.lac = max(known.lac, lac)
 
     @rule(ledger=LEDGERS)
     def fence(self, ledger: int) -> None:
-        """Ends the waits that there are; the second one is no event."""
+        """Fence the ledger, which ends its polls. A second fence is no event."""
         fenced = self.opened.direct.ledger(ledger)
         self.opened.direct.fence(ledger)
         known = self.model.ledgers.setdefault(ledger, Ledger())
@@ -73,7 +73,7 @@ class Waits(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, lac=st.integers(-1, 8))
     def write_lac(self, ledger: int, lac: int) -> None:
-        """Ends every wait, whatever it says."""
+        """Write an explicit LAC, which ends all polls of the ledger, whatever it is."""
         self.opened.direct.write_lac(lac_packet(ledger, lac))
         known = self.model.ledgers.setdefault(ledger, Ledger())
         known.lac = max(known.lac, lac)
@@ -81,23 +81,23 @@ class Waits(RuleBasedStateMachine):
 
     @rule(owner=OWNERS)
     def close(self, owner: int) -> None:
-        """A connection goes, with all that it waits for."""
+        """Close a connection, with all its polls."""
         assert self.polls.cancel(owner) == self.model.cancel(owner)
 
     @rule(later_ms=st.sampled_from([0, 1, 9, 10, 60, 4_000]))
     def take(self, later_ms: int) -> None:
-        """One round of the loop."""
+        """Run one round of the loop."""
         self.now_ms += later_ms
         assert self.polls.take(self.now_ms) == self.model.take(self.now_ms)
 
     @rule()
     def stop(self) -> None:
-        """Everything ends."""
+        """End all polls."""
         assert self.polls.take(-1) == self.model.take(-1)
 
     @invariant()
     def sizes(self) -> None:
-        """The tables hold what waits and nothing else; an empty one holds no memory."""
+        """The tables contain exactly the waiting polls, and empty tables need no memory."""
         if not hasattr(self, "polls"):
             return
         state = self.polls.state()
@@ -109,14 +109,14 @@ class Waits(RuleBasedStateMachine):
 
     @invariant()
     def sleep(self) -> None:
-        """A loop sleeps until the nearest deadline, an hour at most."""
+        """A loop sleeps until the nearest deadline, but at most an hour."""
         if hasattr(self, "polls"):
             nearest = self.model.nearest_ms()
             left = -1 if nearest is None else min(max(nearest - self.now_ms, 0), 3_600_000)
             assert self.polls.timeout_ms(self.now_ms) == left
 
     def teardown(self) -> None:
-        """Storage first: it wakes the loops."""
+        """Close the storage first, because it wakes the loops."""
         if hasattr(self, "polls"):
             self.opened.crash()
             self.polls.close()
@@ -130,7 +130,7 @@ TestWaits.settings = settings(
 
 
 def test_more_changes_than_notices(tmp_path: Path) -> None:
-    """A loop that does not look for long is told to look at everything, and finds it."""
+    """If a loop misses more changes than can be listed, it looks at all polls and finds the changed ones."""
     one = Opened(tmp_path)
     polls = polls_on(one)
     for ledger in range(5):
@@ -151,7 +151,7 @@ def test_more_changes_than_notices(tmp_path: Path) -> None:
 
 
 def test_a_rise_behind_another_change_tells_its_time(tmp_path: Path) -> None:
-    """The fence has told the loop already, which looks only when the LAC has risen, too."""
+    """A fence has woken the loop already. If the LAC rises before the loop looks, the poll has the time of the rise."""
     one = Opened(tmp_path)
     polls = polls_on(one)
     one.direct.add(entry(3, 0))
@@ -164,7 +164,7 @@ def test_a_rise_behind_another_change_tells_its_time(tmp_path: Path) -> None:
 
 
 def test_no_change_is_missed(tmp_path: Path) -> None:
-    """Two threads write while a third polls for each LAC in turn: every wait ends, none by its time."""
+    """Two threads write while a third polls for each LAC in turn: no change is missed, and no poll times out."""
     one = Opened(tmp_path)
     polls = polls_on(one)
     for ledger in range(2):
@@ -199,7 +199,7 @@ def test_no_change_is_missed(tmp_path: Path) -> None:
 
 
 def test_a_ledger_of_an_earlier_process_is_not_waited_for(tmp_path: Path) -> None:
-    """Its LAC may stand in an entry on the disk: that is learnt before anybody waits."""
+    """After a restart, the LAC must be read from the last entry on disk before a poll may wait."""
     one = Opened(tmp_path)
     one.direct.add(entry(3, 0, -1))
     one.direct.add(entry(3, 1, 0))
@@ -212,7 +212,7 @@ def test_a_ledger_of_an_earlier_process_is_not_waited_for(tmp_path: Path) -> Non
 
 
 def test_the_size_of_a_poll(tmp_path: Path) -> None:
-    """Less than what the budget counts, and with a connection far from 4 KiB."""
+    """A poll takes less memory than the budget counts for it."""
     one = Opened(tmp_path)
     polls = polls_on(one)
     assert polls.state()["poll_bytes"] <= 512

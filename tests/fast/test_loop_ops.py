@@ -1,6 +1,4 @@
-"""Times of requests on an I/O loop (server.loop_ops): each request is counted once, by what it asked for and how it
-went.
-"""
+"""Test times of requests on an I/O loop (server.loop_ops): each request is counted once, by its kind and result."""
 
 from pathlib import Path
 
@@ -16,7 +14,7 @@ FENCE = 1
 
 
 def counted(bookie: LocalBookie) -> dict[str, tuple[int, int]]:
-    """Failed and not, over all loops, for what was asked at all."""
+    """Return the numbers of failed and successful requests, summed over all loops, by kind of request that occurred."""
     found: dict[str, list[int]] = {}
     for named, adds in bookie.port.ops():
         for name, views in named.items():
@@ -36,7 +34,7 @@ WANTED = {
 
 
 def test_each_request_is_counted_once(tmp_path: Path) -> None:
-    """One of each kind, and what is refused."""
+    """One request of each kind, and refused ones, are counted once."""
     digest = Digest.of(password=b"")
     with local_bookie(tmp_path) as bookie, ChannelV3.connect(*bookie.address) as channel:
         channel.extensions = Extensions(["batchRead", "writeClose"])
@@ -62,7 +60,7 @@ def test_each_request_is_counted_once(tmp_path: Path) -> None:
 
 
 def test_what_takes_long_is_noted_as_long(tmp_path: Path) -> None:
-    """A long poll that nobody answers takes at least its time; what comes from memory in the meantime does not."""
+    """A long poll without an answer is recorded with its whole timeout, and reads from memory without it."""
     digest = Digest.of(password=b"")
     with local_bookie(tmp_path) as bookie, ChannelV3.connect(*bookie.address) as channel:
         channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)
@@ -80,7 +78,7 @@ def test_what_takes_long_is_noted_as_long(tmp_path: Path) -> None:
 
 
 def test_what_waits_is_noted_apart(tmp_path: Path) -> None:
-    """A read of the disk waits for a thread; a poll whose LAC rises waits well, and reads what it asked for."""
+    """The wait of a disk read for a thread and the wait of a long poll are recorded apart from the reads."""
     digest = Digest.of(password=b"")
     with local_bookie(tmp_path) as bookie, ChannelV3.connect(*bookie.address) as channel:
         channel.add(7, 0, b"x", digest=digest, lac=-1, length=1)

@@ -1,6 +1,4 @@
-"""Observations by size (base.op_stats): each counted in the bucket that holds it, buckets an eighth wide, none left
-out.
-"""
+"""Test observations by size (base.op_stats): each counts in its bucket, and buckets are at most an eighth wide."""
 
 from bisect import bisect_right
 from itertools import pairwise
@@ -16,7 +14,7 @@ VALUES = st.one_of(st.integers(-5, 100), st.integers(0, 1 << 40), st.integers(0,
 
 
 def test_buckets_cover_all_and_are_narrow() -> None:
-    """They follow each other from 0 to the last int64; one is no wider than an eighth of its least value."""
+    """Buckets follow each other from 0 to the last int64, and none is wider than an eighth of its lower edge."""
     assert EDGES[:10] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     for low, high in pairwise(EDGES):
         assert low < high <= max(low + 1, low + low // 8)
@@ -25,7 +23,7 @@ def test_buckets_cover_all_and_are_narrow() -> None:
 
 @given(values=st.lists(VALUES, max_size=30), times=st.integers(1, 1000), shared=st.booleans())
 def test_each_is_in_its_bucket(values: list[int], times: int, shared: bool) -> None:
-    """Any values: number, sum, and the row."""
+    """Number, sum and buckets are right for any values."""
     times = 1 if shared else times
     kept = [max(value, 0) for value in values if sum(map(abs, values)) * times < 1 << 62]
     seen = tally(kept, times, shared)
@@ -37,5 +35,5 @@ def test_each_is_in_its_bucket(values: list[int], times: int, shared: bool) -> N
 
 
 def test_below_nothing_is_nothing() -> None:
-    """A clock that seems to run backwards costs no bucket."""
+    """A negative value, as from a clock that seems to run backwards, counts as 0."""
     assert tally([-7])[:2] == (1, 0)

@@ -1,4 +1,4 @@
-"""OpenSSL is the copy inside the cryptography package, or the error says what to install."""
+"""Test that OpenSSL is the copy inside the cryptography package, and that the error names a remedy otherwise."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ OTHER_TYPE = PATCHED.format(name="SSL_read", effect="name = 'SSL_free'")
 
 
 def test_version() -> None:
-    """The very library that pyOpenSSL reports."""
+    """The library is the one that pyOpenSSL reports."""
     assert openssl_c.version() == SSL.OpenSSL_version(SSL.OPENSSL_VERSION).decode()
 
 
@@ -48,7 +48,7 @@ def test_version() -> None:
     ],
 )
 def test_refuses_to_work_without_it(trouble: str, reason: str) -> None:
-    """A process of its own, as the functions are found once per process. The message names the remedy."""
+    """Its first use fails with a message that names the remedy, in a process of its own, as functions load once."""
     program = f"{trouble}\nfrom bookie._fast.base import openssl_c\nopenssl_c.version()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     last = done.stderr.strip().splitlines()[-1]
@@ -60,7 +60,7 @@ def test_refuses_to_work_without_it(trouble: str, reason: str) -> None:
 
 @pytest.mark.parametrize("module", ["bookie._fast.server.io_loop", "bookie.server.main"])
 def test_nothing_is_loaded_before_it_is_needed(module: str) -> None:
-    """A bookie without TLS imports neither package, which would lengthen its start."""
+    """A bookie without TLS imports neither package, since that would lengthen its start."""
     program = f"import {module}, sys; print('cryptography' in sys.modules, 'OpenSSL' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

@@ -1,4 +1,4 @@
-"""The limit of background work: what is taken is paid for in time, and a change is felt by who already waits."""
+"""Test the limit of background work: work waits for the time that it costs, and waiting work notices changes."""
 
 import threading
 from collections.abc import Callable
@@ -8,11 +8,11 @@ import pytest
 from bookie._fast.base.pace import Pacer
 
 AGES = 10**9
-"""Bytes that take longer than any test at a byte a second."""
+"""A number of bytes that takes longer than any test at one byte per second."""
 
 
 def test_without_a_limit_nothing_waits() -> None:
-    """Rate 0: any amount, at once."""
+    """With rate 0, any amount is granted at once."""
     pace = Pacer()
     assert all(pace.take(AGES) for _ in range(100))
 
@@ -27,7 +27,7 @@ def test_without_a_limit_nothing_waits() -> None:
     ids=["unlimited", "faster", "stopped"],
 )
 def test_a_change_wakes_who_waits(change: Callable[[Pacer], None], goes: bool) -> None:
-    """A debt of years at the old rate is gone, or its payment is called off."""
+    """Work that waits for years at the old rate continues at a new one, and ends when the pace is stopped."""
     pace = Pacer(1)
     assert pace.take(AGES), "the first one goes on credit"
     answers: list[bool] = []
@@ -40,7 +40,7 @@ def test_a_change_wakes_who_waits(change: Callable[[Pacer], None], goes: bool) -
 
 
 def test_a_pause_ends_with_resume() -> None:
-    """Paused work waits whatever the rate; resumed it goes on."""
+    """Paused work waits whatever the rate is, and continues after the pause."""
     pace = Pacer()
     pace.pause(True)
     answers: list[bool] = []

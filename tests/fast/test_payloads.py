@@ -1,4 +1,4 @@
-"""Entries of a batch one by one, and their payloads in one piece, against plain slices."""
+"""Test entries of a batch one by one, and their payloads in one piece, against plain slices."""
 
 import itertools
 import struct
@@ -18,13 +18,13 @@ OVERHEAD = 4 + 36
 
 
 def run_of(bodies: list[bytes]) -> memoryview:
-    """Records whose payloads are `bodies`."""
+    """Return records whose payloads are `bodies`."""
     return memoryview(model.pack([bytes(OVERHEAD - 4) + body for body in bodies]))
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=20), st.integers(0, 2**62))
 def test_entries_are_views_of_the_run(bodies: list[bytes], first: int) -> None:
-    """Each entry has its id and exactly its payload, without a copy; the packed form holds the same."""
+    """Each entry has its id and exactly its payload, without a copy, and so has the packed form."""
     run = run_of(bodies)
     offsets = record.offsets(run)
     entries = list(EntryIterator(run, offsets, OVERHEAD, first))
@@ -43,7 +43,7 @@ def test_entries_are_views_of_the_run(bodies: list[bytes], first: int) -> None:
 
 
 def test_what_is_kept_stays_as_it_is() -> None:
-    """An entry is used again only when nobody can tell: kept entries, views, what looks through views, hashes."""
+    """Entry objects are reused only if nothing refers to them: kept entries, views and slices do not change."""
     bodies = [b"body %d" % k for k in range(60)]
     run = run_of(bodies)
     kept: dict[int, Any] = {}
@@ -88,7 +88,7 @@ def test_part_of_a_run() -> None:
     ],
 )
 def test_wrong_offsets(offsets: list[int], match: str) -> None:
-    """Offsets that do not fit are refused, not followed."""
+    """Offsets that do not fit the run are refused."""
     run = run_of([b"body"])
     for reader in (
         lambda edges: EntryIterator(run, edges, OVERHEAD, 0),
@@ -99,7 +99,7 @@ def test_wrong_offsets(offsets: list[int], match: str) -> None:
 
 
 def test_entry() -> None:
-    """Equal by id and payload; printed with both."""
+    """Entries are equal by id and payload, and repr() shows both."""
     entry = Entry(3, memoryview(b"abc"))
     assert entry == Entry(3, memoryview(b"abc"))
     assert entry != Entry(4, memoryview(b"abc"))
@@ -109,7 +109,7 @@ def test_entry() -> None:
 
 @given(st.lists(st.lists(st.tuples(st.integers(-1, 2**62), st.integers(0, 2**62), st.binary(max_size=9)), max_size=6)))
 def test_runs_become_columns(runs: list[list[tuple[int, int, bytes]]]) -> None:
-    """Several runs side by side: payloads, their sizes, and LAC and length as the headers have them."""
+    """Several runs give the columns of payloads, sizes, and the LACs and lengths in their headers."""
     stored = [
         [struct.pack(">qqqq", 7, k, lac, length) + bytes(4) + body for k, (lac, length, body) in enumerate(run)]
         for run in runs

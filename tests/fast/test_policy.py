@@ -1,4 +1,4 @@
-"""Modules policy and gate: the queue of requests that Python answers."""
+"""Test modules policy and gate: the queue of requests that Python answers."""
 
 import threading
 
@@ -6,7 +6,7 @@ from bookie._fast.server.policy import LOGINS, REQUESTS, PolicyRequests
 
 
 def test_a_stop_ends_every_waiting_thread() -> None:
-    """Threads wait in `take` without the GIL; `stop` lets all of them go, also those that come later."""
+    """Threads wait in `take` without the GIL, and `stop` ends the waits of all threads, later ones included."""
     requests = PolicyRequests(jobs_max=4, bytes_max=1 << 16, frame_bytes_max=1 << 10)
     taken: list[object] = []
     threads = [

@@ -1,7 +1,7 @@
-"""Ledgers in quarantine (modules store.quarantine, ledger_table): what is there is served, nothing is denied, nobody
-writes.
+"""Test ledgers in quarantine (modules store.quarantine, ledger_table): their entries are served, no entry is said not
+to exist, and adds are refused.
 
-All of that outlives a restart, and ends when it is lifted or the ledger is deleted.
+The quarantine survives restarts, and ends when it is lifted or the ledger is deleted.
 """
 
 import logging
@@ -25,7 +25,7 @@ BAD_RECORD = REASONS[7]
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Opened]:
-    """Ledgers 1 and 2 have entries 0 to 4, in entry logs and index; ledger 1 is in quarantine."""
+    """Write entries 0 to 4 of ledgers 1 and 2 to entry logs and index, and quarantine ledger 1."""
     opened = Opened(tmp_path)
     for ledger in (1, 2):
         for at in range(5):
@@ -47,7 +47,7 @@ def handle(opened: Opened) -> DirectoryStore:
 
 
 def answer(opened: Opened, ledger: int, at: int) -> str | list[bytes]:
-    """The entry, or why there is none."""
+    """Return the entry, or the status of the failed read."""
     held = opened.direct.read(ledger, at, count=1, size=MIB)
     try:
         return held.entries() if held.status == "OK" else held.status
@@ -56,7 +56,7 @@ def answer(opened: Opened, ledger: int, at: int) -> str | list[bytes]:
 
 
 def refusal(opened: Opened, ledger: int, *, recovery: bool = False) -> str:
-    """What an add is answered."""
+    """Return the status of an add."""
     try:
         opened.direct.add(entry(ledger, 9), KEY, recovery=recovery)
     except Refused as error:
@@ -65,7 +65,7 @@ def refusal(opened: Opened, ledger: int, *, recovery: bool = False) -> str:
 
 
 def test_it_serves_what_it_has_and_denies_nothing(one: Opened) -> None:
-    """An entry that is not there may be what was lost: no denial, also not of the last entry's id."""
+    """A missing entry may have been lost, so the answer is never that it does not exist, not even for the last one."""
     assert answer(one, 1, 3) == [entry(1, 3)]
     assert answer(one, 1, 7) == "UNKNOWN_STATE"
     assert answer(one, 1, -1) == "UNKNOWN_STATE"
@@ -74,7 +74,7 @@ def test_it_serves_what_it_has_and_denies_nothing(one: Opened) -> None:
 
 
 def test_nobody_writes_to_it(one: Opened) -> None:
-    """Refused with what makes a client replace this bookie in the ensemble, recovery included; others are written."""
+    """Adds, also of recovery, get an error that makes clients replace this bookie. Other ledgers are written."""
     assert refusal(one, 1) == refusal(one, 1, recovery=True) == "IO_ERROR"
     with pytest.raises(Refused, match="IO_ERROR"):
         one.direct.write_lac((1).to_bytes(8, "big") + (3).to_bytes(8, "big"), KEY)
@@ -83,14 +83,14 @@ def test_nobody_writes_to_it(one: Opened) -> None:
 
 
 def test_a_fence_passes(one: Opened) -> None:
-    """Who recovers the ledger keeps its writer out, and reads what is here."""
+    """A recovery can fence the ledger, and read the entries that are here."""
     assert one.direct.fence(1, KEY)
     assert one.direct.commit()
     assert answer(one, 1, 0) == [entry(1, 0)]
 
 
 def test_it_outlives_a_restart(one: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The flag and its reason are in the ledger's record of the index; each start tells."""
+    """The flag and its reason are in the ledger's record of the index, and each start logs them."""
     one.checkpoint()
     one.crash()
     again = Opened(tmp_path)
@@ -106,7 +106,7 @@ def test_it_outlives_a_restart(one: Opened, tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_each_reason_is_told_once(one: Opened, caplog: pytest.LogCaptureFixture) -> None:
-    """The same reason again is no news; another one is, and both are listed."""
+    """Each reason is logged once, and all reasons are listed."""
     assert not quarantine.put(stores(one), 1, BAD_RECORD)
     one.storage.tell_damage()
     assert quarantine.put(stores(one), 1, REASONS[4])
@@ -119,7 +119,7 @@ def test_each_reason_is_told_once(one: Opened, caplog: pytest.LogCaptureFixture)
 
 
 def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
-    """After that it is a ledger as any other, also after a restart; a second time there is nothing to lift."""
+    """Once lifted, it is an ordinary ledger, also after a restart. Lifting it again does nothing."""
     one.checkpoint()
     assert quarantine.lift(stores(one), 1)
     assert not quarantine.lift(stores(one), 1)
@@ -134,7 +134,7 @@ def test_it_is_lifted(one: Opened, tmp_path: Path) -> None:
 
 
 def test_a_deleted_ledger_leaves_it(one: Opened) -> None:
-    """Whoever writes a ledger of that id later begins anew; its fence is kept, as the ledger may have had one."""
+    """A deleted ledger leaves the quarantine. Its fence is kept, since the ledger may have had one."""
     one.checkpoint()
     assert delete_ledgers(stores(one), handle(one), [1]) == 1
     assert quarantine.listed(handle(one)) == []
@@ -143,7 +143,7 @@ def test_a_deleted_ledger_leaves_it(one: Opened) -> None:
 
 
 def test_what_is_unknown_is_not_put(one: Opened) -> None:
-    """Nothing of such a ledger is served; a reason that is none is an error."""
+    """An unknown ledger is not put into quarantine, and an unknown reason is an error."""
     assert not quarantine.put(stores(one), 77, BAD_RECORD)
     with pytest.raises(ValueError, match="tuple"):
         quarantine.put(stores(one), 1, "")
@@ -152,7 +152,7 @@ def test_what_is_unknown_is_not_put(one: Opened) -> None:
 @pytest.mark.parametrize("fenced", [False, True])
 @pytest.mark.parametrize("reason", range(len(REASONS)))
 def test_the_record_carries_it(reason: int, fenced: bool, tmp_path: Path) -> None:
-    """Each reason beside the other flags; none of them changes what else the record says."""
+    """Each reason is stored with any other flags, and changes nothing else in the record."""
     index = Index.open(tmp_path, MIB)
     index.begin()
     index.put_ledger(5, KEY, fenced, not fenced, b"lac", reason)
@@ -164,7 +164,7 @@ def test_the_record_carries_it(reason: int, fenced: bool, tmp_path: Path) -> Non
 
 
 def test_logs_with_its_older_copies_are_kept(one: Opened) -> None:
-    """A copy that the index no longer points at may mend the ledger; the log goes once quarantine is lifted."""
+    """Logs with older copies of its entries are kept, since they may help to repair it, until quarantine is lifted."""
     for at in range(5):
         one.direct.add(entry(2, at, payload=b"again"), KEY, recovery=True)
     assert one.direct.commit()

@@ -1,6 +1,6 @@
-"""A read never goes past the stored runs that the index tells (store.read_path).
+"""Test that a read never goes beyond the runs in the index (store.read_path).
 
-Behind them may lie older copies of entries that were written again elsewhere: they must not enter the read cache.
+Older copies of entries that were written again may follow a run, and must not enter the read cache.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ KEY = b"k" * 20
 
 
 def test_older_copies_behind_a_run(tmp_path: Path) -> None:
-    """A first entry that is much longer than the others made the estimate of a stretch reach behind its run."""
+    """With a first entry much longer than the others, the estimated stretch used to reach beyond its run."""
     one = Opened(tmp_path, readahead_entries=9)
     for at in range(16):
         one.direct.add(entry(1, at, payload=b"old" + bytes(8000 if at == 0 else 20)), KEY)

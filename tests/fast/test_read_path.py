@@ -1,5 +1,5 @@
-"""Answers from memory and disk (store.read_path, store.read_pool, cache.read, store.loads, store.direct): newest first,
-pinned, never wrong.
+"""Test responses from memory and disk (store.read_path, store.read_pool, cache.read, store.loads, store.direct): they
+have the newest copy, stay pinned, and are right.
 """
 
 import threading
@@ -19,7 +19,7 @@ OpenedWith = Callable[..., Opened]
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[OpenedWith]:
-    """Storage on one directory; ends with its test."""
+    """Return a function that opens storage on one directory. The storage is closed after the test."""
     open_ones: list[Opened] = []
 
     def make(**settings: object) -> Opened:
@@ -33,7 +33,7 @@ def opened(tmp_path: Path) -> Iterator[OpenedWith]:
 
 @contextmanager
 def holding(*answers: Held) -> Iterator[None]:
-    """Release them at last."""
+    """Release the responses after the block."""
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ def holding(*answers: Held) -> Iterator[None]:
 
 
 def take(held: Held) -> list[bytes]:
-    """The entries of an answer that is not needed any longer."""
+    """Return the entries of a response, and release it."""
     assert held.status == "OK"
     found = held.entries()
     held.release()
@@ -50,7 +50,7 @@ def take(held: Held) -> list[bytes]:
 
 
 def add(one: Opened, ledger: int, ids: range, mark: bytes = b"first", size: int = 100) -> list[bytes]:
-    """Store these entries."""
+    """Store entries with these ids, and return them."""
     entries = [entry(ledger, at, payload=mark + bytes(size)) for at in ids]
     for data in entries:
         one.direct.add(data)
@@ -58,7 +58,7 @@ def add(one: Opened, ledger: int, ids: range, mark: bytes = b"first", size: int 
 
 
 def test_a_cold_batch_ends_where_memory_is_newer(opened: OpenedWith) -> None:
-    """B21: entries written again after the flush are not served from the disk in a batch that begins before them."""
+    """B21: a batch that begins on disk continues in memory with entries that were written again after the flush."""
     one = opened()
     old = add(one, 1, range(10))
     one.checkpoint()
@@ -69,7 +69,7 @@ def test_a_cold_batch_ends_where_memory_is_newer(opened: OpenedWith) -> None:
 
 
 def test_each_layer_gives_way_to_the_newer_one(opened: OpenedWith) -> None:
-    """B21: index, read cache, write cache: in turn each holds an older version of the entry than the layer above."""
+    """B21: while index, read cache and write cache have different copies of an entry, the newest one is served."""
     one = opened()
     for version in (b"one", b"two", b"three"):
         stored = add(one, 7, range(3), version)
@@ -79,7 +79,7 @@ def test_each_layer_gives_way_to_the_newer_one(opened: OpenedWith) -> None:
 
 
 def test_an_entry_that_does_not_fit_ends_a_batch_past_a_busy_ring(opened: OpenedWith) -> None:
-    """With every segment pinned, cold reads use pages of their own; the size limit still ends them."""
+    """With every segment pinned, cold reads use pages of their own, and the size limit still applies to them."""
     one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=32 * KIB, readahead_bytes=1, readahead_entries=1)
     stored = [add(one, ledger, range(4), size=10_000) for ledger in range(8)]
     one.checkpoint()
@@ -92,7 +92,7 @@ def test_an_entry_that_does_not_fit_ends_a_batch_past_a_busy_ring(opened: Opened
 
 
 def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
-    """B21: what an answer points into stays as it is, however often the ring goes round meanwhile."""
+    """B21: what a response points into does not change, however often the ring is reused meanwhile."""
     one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB)
     stored = {ledger: add(one, ledger, range(20), size=1000) for ledger in range(10)}
     one.checkpoint()
@@ -106,7 +106,7 @@ def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
 
 
 def test_readahead_keeps_to_its_count(opened: OpenedWith) -> None:
-    """A stored run of a thousand entries: a miss brings as many as are configured, or as many as are asked for."""
+    """A miss in a long run reads as many entries as are configured, or as many as were requested."""
     one = opened(readahead_bytes=64 * KIB, read_cache_bytes=MIB, read_segment_bytes=256 * KIB, readahead_entries=20)
     stored = add(one, 5, range(1000))
     one.checkpoint()
@@ -117,7 +117,7 @@ def test_readahead_keeps_to_its_count(opened: OpenedWith) -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [(10 * 232, 10), (1 << 40, 32 * KIB // 232)])
 def test_rc1_readahead_keeps_to_its_bytes(opened: OpenedWith, limit: int, most: int) -> None:
-    """RC1: the configured bytes, and whatever those are, half a segment of a cache that has several."""
+    """RC1: readahead is limited to the configured bytes, and to half a segment whatever they are."""
     one = opened(readahead_bytes=limit, readahead_entries=10_000, read_cache_bytes=MIB, read_segment_bytes=64 * KIB)
     stored = add(one, 5, range(1000), size=199)
     assert {len(data) + 4 for data in stored} == {232}
@@ -129,7 +129,7 @@ def test_rc1_readahead_keeps_to_its_bytes(opened: OpenedWith, limit: int, most: 
 
 
 def test_rc2_readahead_ends_with_the_file(opened: OpenedWith) -> None:
-    """RC2: a reader goes on from log to log and past the entries of others; each comes once, without an error."""
+    """RC2: a reader continues from log to log, past other ledgers, and each entry is read once without errors."""
     one = opened(log_bytes_max=32 * KIB, read_threads=1)
     stored: dict[int, list[bytes]] = {5: [], 6: []}
     for first in range(0, 120, 40):
@@ -146,7 +146,7 @@ def test_rc2_readahead_ends_with_the_file(opened: OpenedWith) -> None:
 
 
 def test_what_is_not_read_in_order_is_not_read_ahead(opened: OpenedWith) -> None:
-    """A read somewhere in a ledger brings what was asked for; who goes on from there gets four times as much."""
+    """A random read loads only what was requested, and one that continues after it four times as much."""
     one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB, read_threads=1)
     stored = add(one, 5, range(4000))
     one.checkpoint()
@@ -170,8 +170,8 @@ def test_what_is_not_read_in_order_is_not_read_ahead(opened: OpenedWith) -> None
 
 @pytest.mark.parametrize(("ensemble", "quorum"), [(3, 2), (3, 1), (20, 2), (40, 1)])
 def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quorum: int) -> None:
-    """A bookie that holds `quorum` of `ensemble` entries in a row, its gaps narrow or wide: one disk read brings many
-    entries, and what follows them is brought before it is asked for.
+    """With `quorum` of `ensemble` entries on this bookie, with narrow or wide gaps, one disk read loads many entries,
+    and the next ones are loaded before they are requested.
     """
     one = opened(read_threads=1, readahead_bytes=10_000, read_cache_bytes=MIB)
     mine = [at for at in range(2000) if at % ensemble < quorum][:80]
@@ -189,7 +189,7 @@ def test_striped_ledgers_are_read_ahead(opened: OpenedWith, ensemble: int, quoru
 
 
 def test_only_the_next_swap_waits_for_held_slices(opened: OpenedWith) -> None:
-    """B21: a half is not used again while an answer points into it; its flush ends, adds and reads go on meanwhile."""
+    """B21: a half is not reused while a response points into it. Its flush ends, and adds and reads go on meanwhile."""
     one = opened()
     stored = add(one, 1, range(5))
     held = one.direct.read(1, 0, count=5, size=MIB)
@@ -208,7 +208,7 @@ def test_only_the_next_swap_waits_for_held_slices(opened: OpenedWith) -> None:
 
 @pytest.mark.parametrize("harm", ["missing", "cut", "other entry"])
 def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -> None:
-    """B7, ST3: the index knows the entry, the log does not give it: an I/O error, in a single read and in a batch."""
+    """B7, ST3: an entry that is in the index but not in the log is an I/O error, in single reads and batches."""
     one = opened()
     add(one, 1, range(3))
     one.checkpoint()
@@ -227,7 +227,7 @@ def test_a_disk_that_lies_is_no_negative_answer(opened: OpenedWith, harm: str) -
 
 
 def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> None:
-    """B7, BR8, ST3: the entries before it are served, and that is counted; asked for itself, it is an I/O error."""
+    """B7, BR8, ST3: a batch ends before a damaged entry and is counted as short. The entry itself is an I/O error."""
     one = opened()
     stored = add(one, 1, range(3))
     one.checkpoint()
@@ -244,7 +244,7 @@ def test_damage_behind_the_first_entry_shortens_a_batch(opened: OpenedWith) -> N
 
 
 def test_the_last_entry_after_a_restart(tmp_path: Path) -> None:
-    """RC3: the index is asked once, which has a time of its own; adds after the restart count too."""
+    """RC3: the index is asked once, and its time is recorded. Adds after the restart count, too."""
     one = Opened(tmp_path)
     stored = add(one, 1, range(5))
     one.stop()
@@ -266,7 +266,7 @@ def test_the_last_entry_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_readers_at_once(opened: OpenedWith) -> None:
-    """B21: many threads, few segments, one half after the other: each gets what was stored, nothing stays pinned."""
+    """B21: with many threads and few segments, each read gets what was stored, and nothing stays pinned."""
     one = opened(read_cache_bytes=128 * KIB, read_segment_bytes=16 * KIB)
     stored = {ledger: add(one, ledger, range(50), b"%d" % ledger, size=700) for ledger in range(8)}
     one.checkpoint()

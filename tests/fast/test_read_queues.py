@@ -1,4 +1,4 @@
-"""Reads that wait for the disk: a queue for each connection, and one of each in turn.
+"""Test reads that wait for the disk: each connection has a queue, and queues are served in turn.
 
 Modules: store.read_queue, store.read_pool.
 """
@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture
 def bookie(tmp_path: Path, faulty: ModuleType) -> Iterator[LocalBookie]:
-    """On a disk that stalls as planned, with one thread to read from it, and a ledger that only the disk has."""
+    """Run a bookie with planned disk faults, one thread that reads from disk, and a ledger that is only on disk."""
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), **SMALL) as bookie:
         with bookie.peer() as peer:
             fill(peer, COLD, range(ENTRIES))
@@ -39,7 +39,7 @@ def bookie(tmp_path: Path, faulty: ModuleType) -> Iterator[LocalBookie]:
 
 @pytest.mark.parametrize("flooders", [1, 8])
 def test_one_read_comes_before_the_rest_of_a_flood(bookie: LocalBookie, faulty: ModuleType, flooders: int) -> None:
-    """Thirty of each flooding connection wait for the disk when it comes; the disk stalls again when each had one."""
+    """A single read is served after one read of each flooding connection; the disk stalls again right after that."""
     flood = [bookie.peer() for _ in range(flooders)]
     asked = [range(10 + at, ENTRIES - 20, 22) for at in range(0, 2 * flooders, 2)]
     total = sum(map(len, asked))
@@ -62,7 +62,7 @@ def test_one_read_comes_before_the_rest_of_a_flood(bookie: LocalBookie, faulty: 
 
 
 def test_a_full_queue_has_room_for_who_has_nothing_else_waiting(tmp_path: Path, faulty: ModuleType) -> None:
-    """The connection that filled it is refused, another one's only read is not."""
+    """The connection that filled the queue is refused, but the only read of another connection is not."""
     limits = {**SMALL, "pending_reads_max": 40}
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), **limits) as bookie, bookie.peer() as flood:
         fill(flood, COLD, range(ENTRIES))

@@ -1,4 +1,4 @@
-"""Answers to single reads against a dictionary: ranges put together of the runs of several replicas."""
+"""Test responses to single reads against a dictionary: ranges are composed of the runs of several replicas."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ DIGEST = Digest.of(password=b"secret")
 
 
 def ids(*entries: int) -> Any:
-    """Entry ids as an array."""
+    """Return entry ids as an array."""
     return np.array(entries, dtype=np.int64)
 
 
 def sealed(entry: int, payload: bytes = b"") -> bytes:
-    """An entry of ledger 7 as stored."""
+    """Return an entry of ledger 7 as it is stored."""
     return DIGEST.seal(7, entry, payload or b"entry %d" % entry, lac=entry - 1, length=0)
 
 
@@ -30,7 +30,7 @@ def sealed(entry: int, payload: bytes = b"") -> bytes:
     st.data(),
 )
 def test_a_range_of_several_runs(payloads: dict[int, bytes], chance: Any, data: st.DataObject) -> None:
-    """Replicas answer in any order, some entries damaged, some missing: what is good somewhere is there, once."""
+    """Replicas answer in any order, with damaged and missing entries; each entry that one has intact is there once."""
     wanted = ids(*sorted(payloads))
     entries = ReadRange(7, 0, 61)
     good: set[int] = set()
@@ -45,7 +45,7 @@ def test_a_range_of_several_runs(payloads: dict[int, bytes], chance: Any, data: 
             stored = sealed(entry, payloads[entry])
             if fate == "good":
                 run.answer(entry, 0, stored, entry)
-                run.answer(entry, 5, None)  # the first answer counts
+                run.answer(entry, 5, None)  # only the first response counts
                 good.add(entry)
             elif fate == "damaged":
                 run.answer(entry, 0, stored[:-1] + bytes([stored[-1] ^ 1]))
@@ -69,7 +69,7 @@ def test_a_range_of_several_runs(payloads: dict[int, bytes], chance: Any, data: 
 
 
 def test_bad_arguments() -> None:
-    """Entries ascend, answers are to what was asked, a range knows its ledger and its ends."""
+    """Entries must ascend, responses must have been requested, and a range checks ledger and entry ids."""
     with pytest.raises(ValueError, match="entry 4 follows 4"):
         ReadRun(7, ids(1, 4, 4))
     with pytest.raises(ValueError, match="entry 2 was not requested"):

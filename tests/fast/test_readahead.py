@@ -1,4 +1,4 @@
-"""How much a miss reads (cache.readahead): as configured, or less while what it brings leaves the cache unused."""
+"""Test how much a miss reads (cache.readahead): as configured, or less while entries leave the cache unused."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ EVICTIONS = st.lists(
 
 
 class Model:
-    """The same rules in plain Python."""
+    """Implement the same rules in plain Python."""
 
     def __init__(self) -> None:
         self.scale, self.setting = FULL, 0
@@ -25,7 +25,7 @@ class Model:
         self.gone = self.unused = 0
 
     def evicted(self, setting: int, size: int, unused: int) -> None:
-        """A page left."""
+        """Count a page that was evicted."""
         if setting != self.setting:
             return
         self.gone += size
@@ -44,7 +44,7 @@ class Model:
 
 @given(evictions=EVICTIONS)
 def test_like_the_model(evictions: list[tuple[int, int, int]]) -> None:
-    """Any pages, read under this setting or an earlier one."""
+    """Any pages, read with the present or an earlier setting, give the model's limits."""
     model = Model()
     real = ReadaheadLimits(1 << 20, 1000, adaptive=True, judge_bytes=JUDGE)
     for back, size, unused in evictions:
@@ -56,7 +56,7 @@ def test_like_the_model(evictions: list[tuple[int, int, int]]) -> None:
 
 
 def test_fixed_unless_it_is_asked_for() -> None:
-    """Waste alone only ends reading before it is asked for."""
+    """Without adaptive readahead, waste changes no limits and only stops reading before entries are requested."""
     real = ReadaheadLimits(1 << 20, 1000, adaptive=False, judge_bytes=JUDGE)
     for _ in range(50):
         real.evicted(0, 500, 500)
@@ -68,7 +68,7 @@ def test_fixed_unless_it_is_asked_for() -> None:
 
 
 def test_down_to_the_least_and_back() -> None:
-    """All is wasted, then nothing is: a sixty-fourth at last, and the whole again."""
+    """If everything is wasted, limits fall to a sixty-fourth, and they return to the full size when nothing is."""
     real = ReadaheadLimits(1 << 20, 1000, adaptive=True, judge_bytes=JUDGE)
     for _ in range(100):
         real.evicted(real.limits()[2], 500, 500)
@@ -79,7 +79,7 @@ def test_down_to_the_least_and_back() -> None:
 
 
 def test_never_nothing() -> None:
-    """A limit of one entry or byte stays one."""
+    """A limit of one entry or byte never becomes 0."""
     real = ReadaheadLimits(1, 1, adaptive=True, judge_bytes=JUDGE)
     for _ in range(20):
         real.evicted(real.limits()[2], 500, 500)

@@ -1,4 +1,4 @@
-"""The unanswered single reads of a connection: each answer goes to its run, once."""
+"""Test the unanswered single reads of a connection: each response goes to its run, once."""
 
 from typing import Any
 
@@ -17,22 +17,22 @@ READ_V2, READ_V3, ADD_V2 = 2, 1, 1
 
 
 def ids(*entries: int) -> Any:
-    """Entry ids as an array."""
+    """Return entry ids as an array."""
     return np.array(entries, dtype=np.int64)
 
 
 def sealed(entry: int) -> bytes:
-    """An entry of ledger 7 as stored."""
+    """Return an entry of ledger 7 as it is stored."""
     return DIGEST.seal(7, entry, b"entry %d" % entry, lac=entry - 1, length=0)
 
 
 def rows(*named: tuple[int, int, int, int, int, int, int]) -> Any:
-    """A table of (op, code, ledger, entry, transaction, body_at, body_size)."""
+    """Return a table of (op, code, ledger, entry, transaction, body_at, body_size)."""
     return np.array(list(named), dtype=framing_v2.RESPONSE)
 
 
 def test_answers_find_their_runs() -> None:
-    """BR11: by name in V2, whatever comes twice or for nobody is left; the run is whole when all have answered."""
+    """BR11: V2 responses are matched by name, and surplus ones are left. A run is complete when all have answered."""
     reads = ReadsInFlight(by_transaction=False)
     run, other = ReadRun(7, ids(3, 5, 9)), ReadRun(8, ids(3))
     reads.ask(1, run, 0, 10)
@@ -42,7 +42,7 @@ def test_answers_find_their_runs() -> None:
     size = len(sealed(9))
     table = rows(
         (READ_V2, 0, 7, 9, 0, 0, size),
-        (READ_V2, 0, 7, 9, 0, size, size),  # again
+        (READ_V2, 0, 7, 9, 0, size, size),  # a second response
         (ADD_V2, 0, 7, 3, 0, 0, 0),
         (READ_V2, 2, 7, 5, 0, 0, 0),
         (READ_V2, 0, 7, 3, 0, size, size),
@@ -53,13 +53,13 @@ def test_answers_find_their_runs() -> None:
     assert [run.stored(entry) for entry in (3, 5, 9, 4)] == [sealed(3), None, sealed(9), None]
     assert [reads.overdue(now) for now in (19, 20)] == [[], [2]]
     reads.leave(2)
-    assert reads.knows(8, ids(3))  # until it is answered
+    assert reads.knows(8, ids(3))  # the name is taken until the response arrives
     assert reads.pick(rows((READ_V2, 0, 8, 3, 0, 0, size)), 1, received, LIMIT) == (0, [])
     assert (reads.count, other.left) == (0, 1)
 
 
 def test_odd_answers() -> None:
-    """An answer without the entry, a torn one, one above the limit, a code that no bookie sends: a code of its own."""
+    """A response that has no entry, is torn, too large, or has an unknown code gets a code of its own."""
     for by_transaction, op in ((False, READ_V2), (True, READ_V3)):
         reads = ReadsInFlight(by_transaction=by_transaction)
         run = ReadRun(7, ids(1, 2, 3, 4))
@@ -79,6 +79,6 @@ def test_odd_answers() -> None:
 
 
 def test_bad_arguments() -> None:
-    """A table has no more rows than it has."""
+    """A count above the number of rows is refused."""
     with pytest.raises(ValueError, match="count is 2"):
         ReadsInFlight(by_transaction=True).pick(rows((1, 0, 0, 0, 0, 0, 0)), 2, b"x", LIMIT)

@@ -1,4 +1,4 @@
-"""Runs of entries and their digests against the plain-Python models, with every bit of damage found."""
+"""Test runs of entries and their digests against the plain-Python models, with every bit of damage found."""
 
 import hashlib
 import itertools
@@ -17,12 +17,12 @@ PAYLOADS = st.lists(st.binary(max_size=200), max_size=8)
 
 
 def digester(kind: int, password: bytes = b"pw") -> Digester:
-    """A compiled digester with Apache BookKeeper's key of the password."""
+    """Return a compiled digester with the key that Apache BookKeeper derives from the password."""
     return Digester(kind, hashlib.sha1(b"mac" + password).digest())
 
 
 def run_of(kind: int, ledger: int, first: int, payloads: list[bytes]) -> bytes:
-    """A run of sealed entries with the ids first, first + 1, …"""
+    """Return a run of sealed entries with the ids first, first + 1, …"""
     return model.pack(
         [model.seal(kind, b"pw", (ledger, first + k, first + k - 1, 0), p) for k, p in enumerate(payloads)]
     )
@@ -30,7 +30,7 @@ def run_of(kind: int, ledger: int, first: int, payloads: list[bytes]) -> bytes:
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.integers(0, 60))
 def test_offsets_like_the_model(entries: list[bytes], cut: int) -> None:
-    """Whole runs yield n + 1 offsets; a run cut inside a record is refused."""
+    """Whole runs give n + 1 offsets, and a run that ends inside a record is refused."""
     run = model.pack(entries)
     torn = run[: max(0, len(run) - cut)]
     whole, complete = model.unpack(torn)
@@ -44,14 +44,14 @@ def test_offsets_like_the_model(entries: list[bytes], cut: int) -> None:
 
 
 def test_length_beyond_the_end() -> None:
-    """A length of 2^32 - 1 does not wrap anything."""
+    """A length of 2^32 - 1 causes no overflow."""
     with pytest.raises(ValueError, match="inside record 1"):
         record.offsets(model.pack([b"a"]) + b"\xff\xff\xff\xff" + bytes(8))
 
 
 @given(KINDS, st.integers(0, 2**62), st.integers(0, 2**40), PAYLOADS)
 def test_whole_run_verifies(kind: int, ledger: int, first: int, payloads: list[bytes]) -> None:
-    """Every entry of an undamaged run holds, and none does under another ledger."""
+    """Every entry of an undamaged run is valid, and none is valid for another ledger."""
     run = run_of(kind, ledger, first, payloads)
     offsets = record.offsets(run)
     assert record.verify(digester(kind), run, offsets, ledger, first) == len(payloads)
@@ -60,7 +60,7 @@ def test_whole_run_verifies(kind: int, ledger: int, first: int, payloads: list[b
 
 @given(KINDS, PAYLOADS.filter(bool), st.data())
 def test_damage_is_found(kind: int, payloads: list[bytes], data: st.DataObject) -> None:
-    """One flipped bit in entry k is found at k, unless nothing protects it (DUMMY: all but ledger and entry id)."""
+    """A flipped bit in entry k is found at k, except with DUMMY, which covers only ledger and entry id."""
     run = bytearray(run_of(kind, 7, 0, payloads))
     offsets = record.offsets(run)
     k = data.draw(st.integers(0, len(payloads) - 1))
@@ -73,14 +73,14 @@ def test_damage_is_found(kind: int, payloads: list[bytes], data: st.DataObject) 
 
 @given(KINDS, st.integers(0, 60))
 def test_short_entry_is_no_entry(kind: int, size: int) -> None:
-    """An entry without room for its digest never verifies, and nothing behind it is read."""
+    """An entry without space for its digest is never valid, and nothing after it is read."""
     stored = model.seal(kind, b"pw", (7, 0, -1, 0), b"")[:size]
     assert record.entry_is_valid(digester(kind), stored, 7, 0) == (size >= 32 + model.SIZES[kind])
 
 
 @pytest.mark.parametrize("offsets", [[0, 3], [1, 45], [0, 46], [0, 60, 45], [-4, 45], []])
 def test_foreign_offsets_are_refused(offsets: list[int]) -> None:
-    """Offsets that are not of this run raise; they never lead outside of it."""
+    """Offsets that do not belong to the run are refused, and nothing outside of the run is read."""
     run = run_of(model.CRC32C, 7, 0, [b"hello"])
     with pytest.raises(ValueError, match="do not belong to a run of"):
         record.verify(digester(model.CRC32C), run, np.array(offsets, dtype=np.int64), 7, 0)

@@ -1,4 +1,4 @@
-"""What is written down of records: which ledgers, which digest, and bounds that are named when they are wrong."""
+"""Test options for reading records as rows: filters of ledgers, digests, and limits, which errors name."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def sealed(ledger: int, digest: Digest) -> bytes:
     ("ranges", "expected"), [([[2, 3], [7, 7]], [2, 3, 7]), ([[0, 1]], [0, 1]), ([], []), ([[9, 100]], [9])]
 )
 def test_only_ledgers_that_are_asked_for(tmp_path: Path, ranges: list[list[int]], expected: list[int]) -> None:
-    """The filter knows ranges, and an empty one."""
+    """The filter takes ranges of ledgers, also none."""
     path = written(tmp_path, [sealed(ledger, DIGESTS[0]) for ledger in range(10)])
     scan = LogRows(path, RowSheet(CANDIDATES, ranges=np.array(ranges, np.int64)))
     rows = scan.read()
@@ -38,7 +38,7 @@ def test_only_ledgers_that_are_asked_for(tmp_path: Path, ranges: list[list[int]]
 
 
 def test_the_digest_is_found_among_candidates(tmp_path: Path) -> None:
-    """Kinds in any order, each payload behind its own digest; what none of them seals is not ok."""
+    """The right digest is found for each entry, in any order. An entry that none of them verifies is not ok."""
     order = [0, 2, 1, 1, 0, 2]
     path = written(tmp_path, [sealed(k, DIGESTS[which]) for k, which in enumerate(order)] + [sealed(9, DIGESTS[3])])
     scan = LogRows(path, RowSheet(CANDIDATES, digests=True, values_max=4096))
@@ -52,7 +52,7 @@ def test_the_digest_is_found_among_candidates(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows_max", [1, 3, 100])
 def test_the_digest_of_a_ledger_is_asked_for(tmp_path: Path, rows_max: int) -> None:
-    """Once for each ledger that is met and wanted; what seals its entries holds, and nothing else."""
+    """The digest is requested once for each ledger in the filter, and only it verifies the ledger's entries."""
     keys = [Digest.of(DigestType.HMAC, b"key %d" % ledger) for ledger in range(4)]
     order = [3, 1, 1, 7, 2, 3, 0, 7]
     entries = [sealed(ledger, keys[ledger] if ledger < 4 else DIGESTS[0]) for ledger in order]
@@ -79,7 +79,7 @@ def test_the_digest_of_a_ledger_is_asked_for(tmp_path: Path, rows_max: int) -> N
 
 
 def test_nobody_is_asked_in_vain(tmp_path: Path) -> None:
-    """Nothing of an entry depends on its digest: none is asked for; and what the answer raises ends the scan."""
+    """No digest is requested if it is not needed, and an exception of the function ends the scan."""
 
     def digest_of(ledger: int) -> Digester | None:
         raise LookupError(f"ledger {ledger}")
@@ -95,7 +95,7 @@ def test_nobody_is_asked_in_vain(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments() -> None:
-    """Each is named."""
+    """The error names the invalid argument."""
     with pytest.raises(ValueError, match="0 kinds of digest"):
         RowSheet([])
     with pytest.raises(ValueError, match="rows_max is 0"):

@@ -1,4 +1,4 @@
-"""Entries read from disk again (cache.rereads): exact while the table holds, never too many, in bounded memory."""
+"""Test counts of entries that are read from disk again (cache.rereads): exact with enough space, never too high."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 600), st.integers(0
 
 
 def counted(table: RereadsTable, spans: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
-    """For each span (ledger, first, entries behind it) what the table says, and what is true."""
+    """Return, for each span (ledger, first, number of further entries), the count of the table and the right one."""
     known: set[tuple[int, int]] = set()
     pairs = []
     for ledger, first, more in spans:
@@ -23,19 +23,19 @@ def counted(table: RereadsTable, spans: list[tuple[int, int, int]]) -> list[tupl
 @settings(deadline=None)
 @given(spans=SPANS)
 def test_exact_while_there_is_room(spans: list[tuple[int, int, int]]) -> None:
-    """Any spans of some ledgers in a table with room for each of their blocks."""
+    """Counts are exact in a table with space for all blocks."""
     assert all(told == true for told, true in counted(RereadsTable(1 << 20), spans))
 
 
 @settings(deadline=None)
 @given(spans=SPANS)
 def test_never_more_than_the_truth(spans: list[tuple[int, int, int]]) -> None:
-    """A table of one set forgets, and does not invent."""
+    """A table of one set forgets blocks, but never counts too many."""
     assert all(told <= true for told, true in counted(RereadsTable(64), spans))
 
 
 def test_the_block_read_longest_ago_gives_way() -> None:
-    """One set holds four blocks; what is read again stays."""
+    """A set holds four blocks, and replaces the one that was used longest ago."""
     table = RereadsTable(64)
     for block in range(4):
         assert table.note(1, block * 64, block * 64 + 63) == 0
@@ -46,14 +46,14 @@ def test_the_block_read_longest_ago_gives_way() -> None:
 
 
 def test_no_memory_remembers_nothing() -> None:
-    """Less than a set: always 0."""
+    """A table smaller than one set always answers 0."""
     table = RereadsTable(63)
     assert [table.note(1, 0, 100) for _ in range(3)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("load", "share"), [(4, 0.95), (2, 0.8)])
 def test_most_of_what_fits_is_remembered(load: int, share: float) -> None:
-    """A quarter or half as many blocks as the table has room for, over many ledgers: crowded sets cost few of them."""
+    """With a quarter or half as many blocks as fit, over many ledgers, few blocks are lost in crowded sets."""
     table = RereadsTable(1 << 16)
     blocks = [(ledger, at * 64) for ledger in range(64) for at in range(64 // load)]
     for ledger, first in blocks:

@@ -1,4 +1,4 @@
-"""Files read as rows, of either kind: the descriptor is given back on every way out."""
+"""Test that reading files as rows closes the descriptor in every case."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ KINDS: dict[str, tuple[Callable[[Path, RowSheet], RowFile], bytes]] = {
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_descriptor_is_given_back(tmp_path: Path, name: str) -> None:
-    """Closed, closed twice, or just let go; and after a file that is none of the kind."""
+    """The descriptor is closed by close(), which may be called twice, when the object is freed, and after an error."""
     opened, content = KINDS[name]
     path = tmp_path / name
     path.write_bytes(content)
@@ -50,5 +50,5 @@ def test_a_descriptor_is_given_back(tmp_path: Path, name: str) -> None:
 
 
 def test_nothing_reads_a_file_of_no_kind() -> None:
-    """The room itself knows no records."""
+    """The base class reads no records."""
     assert RowFile().read() is None

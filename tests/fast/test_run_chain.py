@@ -1,4 +1,4 @@
-"""The chain of runs: what proves that something is not stored, in new tables and in damaged ones."""
+"""Test the chain of runs, which proves that an entry is not stored, in new tables and in damaged ones."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from tests.reference import location_index as model
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    """An empty index."""
+    """Open an empty index."""
     opened = Index.open(tmp_path, 1 << 30)
     yield opened
     opened.close()
 
 
 def put(index: Index, *runs: tuple[int, int, int, int, list[int]]) -> None:
-    """One transaction."""
+    """Put runs in one transaction."""
     index.begin()
     for run in runs:
         index.put_run(*run)
@@ -30,21 +30,21 @@ def put(index: Index, *runs: tuple[int, int, int, int, list[int]]) -> None:
 
 
 def stored(directory: Path) -> list[tuple[bytes, bytes]]:
-    """The table of runs, read from the file."""
+    """Return the table of runs, read from the file."""
     values, problems = table_values(directory, b"locations")
     assert not problems
     return values
 
 
 def test_an_empty_table_is_a_head_that_names_nothing(index: Index, tmp_path: Path) -> None:
-    """From its first moment on an index can prove that it holds nothing."""
+    """A new index can prove that it is empty."""
     assert stored(tmp_path) == [model.pack_head()]
     assert index.reader().stat().runs == 0
     assert index.reader().walk(10) == []
 
 
 def test_each_value_names_the_next_across_ledgers(index: Index, tmp_path: Path) -> None:
-    """Runs put in any order, one of them in several values, one cut in two: byte for byte what the model packs."""
+    """Runs in any order, one of them in several values and one cut in two, are stored as the model packs them."""
     put(index, (5, 100, 1, 1024, [10] * 20), (5, 0, 1, 9000, [7] * 8), (2, 3, 1, 50_000, [1, 0, 300] * 200))
     put(index, (5, 105, 2, 1024, [9] * 3))
     runs = [
@@ -62,7 +62,7 @@ def test_each_value_names_the_next_across_ledgers(index: Index, tmp_path: Path) 
 
 
 def test_deletions_close_the_chain(index: Index, tmp_path: Path) -> None:
-    """Whole ledgers, and part by part; the ledger before names the one behind."""
+    """After deletions of whole ledgers and in parts, the run before links to the run after."""
     put(index, *((ledger, first, 1, 1024, [5]) for ledger in range(1, 6) for first in (0, 10, 20)))
     index.begin()
     index.delete_ledger(3)
@@ -73,7 +73,7 @@ def test_deletions_close_the_chain(index: Index, tmp_path: Path) -> None:
 
 
 def remove_quietly(directory: Path, key: tuple[int, int]) -> None:
-    """Take a run out behind the index's back, as a page does that lost a node, or one that is not reached any more."""
+    """Remove a run without the index, as if a page lost a node or became unreachable."""
     with lmdb.open(str(directory), max_dbs=4) as environment:
         table = environment.open_db(b"locations")
         with environment.begin(table, write=True) as transaction:
@@ -82,7 +82,7 @@ def remove_quietly(directory: Path, key: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("lost", [(1, 20), (1, 0), (2, 0), (3, 10)])
 def test_b7_a_run_that_is_lost_is_never_denied(tmp_path: Path, lost: tuple[int, int]) -> None:
-    """B7: a run that LMDB does not find is damage for every question that it could answer, and for no other."""
+    """B7: a run that LMDB does not find is damage for every look-up that it could answer, and for no other."""
     keys = [(ledger, first) for ledger in (1, 2, 3) for first in (0, 10, 20)]
     index = Index.open(tmp_path)
     put(index, *((*key, 1, 1024, [5] * 5) for key in keys))
@@ -117,5 +117,5 @@ def test_b7_a_run_that_is_lost_is_never_denied(tmp_path: Path, lost: tuple[int, 
 
 
 def told(directory: Path) -> tuple[str, ...]:
-    """What the tools say of an index."""
+    """Return the problems that the tools find in an index."""
     return verify_index(directory).problems

@@ -1,5 +1,5 @@
-"""Pages and runs (cache.pages, cache.runs, cache.view, cache.write): what was put is found, the last put first, in
-slices.
+"""Test pages and runs (cache.pages, cache.runs, cache.view, cache.write): entries are found, the copy that was put
+last is the one, and slices contain them.
 """
 
 import struct
@@ -21,23 +21,23 @@ LEDGERS = st.one_of(st.integers(0, 3), st.integers(0, 200), st.just((1 << 63) - 
 
 
 def entry(ledger: int, entry_id: int, payload: bytes = b"") -> bytes:
-    """An entry as far as a half looks into it."""
+    """Return an entry with the fields that a half reads."""
     return struct.pack(">qq", ledger, entry_id) + payload
 
 
 class RunsMachine(RuleBasedStateMachine):
-    """Puts, look-ups and slices of many ledgers in one half."""
+    """Test puts, look-ups and slices of many ledgers in one half."""
 
     @initialize()
     def begin(self) -> None:
-        """An empty half."""
+        """Begin with an empty half."""
         self.half = WriteHalf(16 * MIB)
         self.model: dict[int, Runs] = {}
         self.puts = 0
 
     @rule(ledger=LEDGERS, first=IDS, count=st.integers(1, 20), step=st.integers(1, 3), size=st.integers(0, 1500))
     def put(self, ledger: int, first: int, count: int, step: int, size: int) -> None:
-        """Ids upwards, dense or with holes, over what is there or not."""
+        """Put ascending ids, with or without gaps, new or again."""
         for entry_id in range(first, min(first + count * step, NONE), step):
             self.puts += 1
             data = entry(ledger, entry_id, struct.pack(">I", self.puts) * (size // 4))
@@ -46,20 +46,20 @@ class RunsMachine(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS)
     def remove(self, ledger: int) -> None:
-        """One ledger is forgotten, the others are not."""
+        """Remove one ledger; the others stay."""
         self.half.remove(ledger)
         self.model.pop(ledger, None)
 
     @rule()
     def clear(self) -> None:
-        """All are."""
+        """Remove all ledgers."""
         self.half.clear()
         self.model.clear()
         assert set(self.half.stats().values()) == {0}
 
     @rule(ledger=LEDGERS, entry_id=IDS)
     def find(self, ledger: int, entry_id: int) -> None:
-        """Here, or where it goes on."""
+        """An entry is found, or the next one above it."""
         runs = self.model.get(ledger, Runs())
         here, above = self.half.find(ledger, entry_id)
         assert here == (entry_id in runs.entries)
@@ -75,7 +75,7 @@ class RunsMachine(RuleBasedStateMachine):
         first_free=st.booleans(),
     )
     def take(self, ledger: int, entry_id: int, ahead: int, count: int, size: int, *, first_free: bool) -> None:
-        """A slice is a beginning of what could be taken; put after put, slices give all of it."""
+        """A slice is a prefix of what could be taken, and successive slices give all of it."""
         runs = self.model.get(ledger, Runs())
         upper = min(entry_id + ahead, NONE)
         expected = runs.take(entry_id, upper, count, size, first_free=first_free)
@@ -94,7 +94,7 @@ class RunsMachine(RuleBasedStateMachine):
 
     @invariant()
     def runs_never_overlap(self) -> None:
-        """Sorted, apart, and together as many entries as there are."""
+        """Runs are sorted, do not overlap, and together have all entries."""
         for ledger, model in self.model.items():
             runs = self.half.runs(ledger)
             edges = [edge for first, last, _ in runs for edge in (first, last)]
@@ -108,7 +108,7 @@ TestRuns.settings = settings(max_examples=60, stateful_step_count=40, deadline=N
 
 
 def test_a_writer_in_order_makes_one_run_a_page() -> None:
-    """Work is done per run: a thousand entries are a handful."""
+    """A thousand entries in order make a handful of runs, since much work is done per run."""
     half = WriteHalf(4 * MIB)
     for entry_id in range(1000):
         assert half.put(entry(1, entry_id, bytes(100)), tail=True)
@@ -121,7 +121,7 @@ def test_a_writer_in_order_makes_one_run_a_page() -> None:
 
 
 def test_a_page_that_is_dropped() -> None:
-    """Its runs go, those in other pages stay."""
+    """The runs of a dropped page are gone, and those in other pages stay."""
     half = WriteHalf(4 * MIB)
     for entry_id in range(300):
         half.put(entry(1, entry_id, bytes(100)))
@@ -134,7 +134,7 @@ def test_a_page_that_is_dropped() -> None:
 @settings(deadline=None)
 @given(sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=200))
 def test_a_half_that_fills(sizes: list[int]) -> None:
-    """Refused without harm when it is full; what went in before is there; cleared, it takes as much again."""
+    """A full half refuses an entry and keeps what it has; once cleared, it takes as much again."""
     half = WriteHalf(256 << 10)
     for _ in range(2):
         kept = [at for at, size in enumerate(sizes) if half.put(entry(at % 5, at, bytes(size)))]
@@ -150,7 +150,7 @@ def test_a_half_that_fills(sizes: list[int]) -> None:
 
 
 def test_a_ledger_too_scattered_to_keep() -> None:
-    """Each misplaced entry costs a run; beyond a bound the half asks for a flush."""
+    """Each entry out of order costs a run; beyond a limit the half requests a flush."""
     half = WriteHalf(16 * MIB)
     refused = 0
     for entry_id in range(40_000, 0, -2):
@@ -162,11 +162,11 @@ def test_a_ledger_too_scattered_to_keep() -> None:
 
 
 class PagesMachine(RuleBasedStateMachine):
-    """Many small pages that come, cover each other and go, as in a read cache under random reads."""
+    """Test many small pages that overlap and go, as in a read cache under random reads."""
 
     @initialize(seed=st.integers(0, 1 << 32), count=st.sampled_from([0, 300, 2000]))
     def begin(self, seed: int, count: int) -> None:
-        """More runs than a chunk holds, in no order."""
+        """Begin with more runs than a chunk holds, in random order."""
         self.pages = LedgerPages()
         self.owner: dict[int, int] = {}
         self.ids: dict[int, list[int]] = {}
@@ -175,7 +175,7 @@ class PagesMachine(RuleBasedStateMachine):
             self.show([entry_id])
 
     def show(self, ids: list[int]) -> None:
-        """To both. Where its ids have gaps, nothing else is found there any more."""
+        """Show a page to both. Entries in the gaps between its ids are not found any more."""
         page = self.pages.show(ids)
         for entry_id in [at for at in self.owner if ids[0] <= at <= ids[-1]]:
             del self.owner[entry_id]
@@ -184,12 +184,12 @@ class PagesMachine(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 6100), step=st.integers(1, 40), count=st.integers(1, 200))
     def cover(self, first: int, step: int, count: int) -> None:
-        """The newest page has the entry; what others held below and above it they still hold."""
+        """The newest page has the entries that it covers, and older pages keep those below and above."""
         self.show(list(range(first, first + step * count, step)))
 
     @rule(share=st.floats(0, 1), seed=st.integers(0, 1 << 32))
     def drop(self, share: float, seed: int) -> None:
-        """Pages go in any order."""
+        """Drop pages in any order."""
         random = Random(seed)
         for page in random.sample(sorted(self.ids), int(share * len(self.ids))):
             self.pages.drop(page)
@@ -199,14 +199,14 @@ class PagesMachine(RuleBasedStateMachine):
 
     @rule(entry_id=st.integers(0, 15_000))
     def find(self, entry_id: int) -> None:
-        """In its page, or where it goes on."""
+        """An entry is found in its page, or the next one above it."""
         above = min((at for at in self.owner if at > entry_id), default=NONE)
         page = self.owner.get(entry_id, 0)
         assert self.pages.find(entry_id) == (page, entry_id if page else above)
 
     @invariant()
     def sorted_and_apart(self) -> None:
-        """In chunks of bounded size, none of them empty."""
+        """Runs are sorted and do not overlap, in chunks of bounded size that are not empty."""
         runs = self.pages.runs()
         assert all(last < after for (_, last, _), (after, _, _) in pairwise(runs))
         assert sum(entries for _, _, entries in runs) == len(self.owner)
@@ -218,7 +218,7 @@ TestPages.settings = settings(max_examples=20, stateful_step_count=12, deadline=
 
 
 def test_chunks_that_empty_are_joined() -> None:
-    """What is left of many runs lies in few chunks."""
+    """The runs that remain of many are in few chunks."""
     pages = LedgerPages()
     shown = [pages.show([2 * at]) for at in range(10_000)]
     for at, page in enumerate(shown):
@@ -229,8 +229,8 @@ def test_chunks_that_empty_are_joined() -> None:
 
 
 def test_what_leads_to_the_entries_counts_against_the_half() -> None:
-    """Ledgers of an entry each, and entries that come backwards, take more memory for their runs than for themselves:
-    the half is full before both together are more than it has.
+    """Ledgers of one entry, and entries in descending order, need more memory for runs than for entries: the half is
+    full before both together exceed its size.
     """
     size = 1 << 20
     tiny, backwards = WriteHalf(size), WriteHalf(size)

@@ -1,4 +1,4 @@
-"""Verdicts on records, and what the index has of a log: against a store whose contents are known."""
+"""Test verdicts on records, and the records of a log in the index, for a store with known contents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ def scrubber(tmp_path: Path) -> Iterator[Scrubber]:
 
 
 def test_verdicts(scrubber: Scrubber) -> None:
-    """Each of them, of a record that lies at 1024, one that lies elsewhere, of unknown ledgers and entries."""
+    """Each verdict is given, for records at their place or elsewhere, and for unknown ledgers and entries."""
     rows = [
         (1, 0, HEADER, BYTES - 4, LIVE),
         (1, 0, HEADER, BYTES, DISAGREES),
@@ -44,7 +44,7 @@ def test_verdicts(scrubber: Scrubber) -> None:
 
 
 def test_what_the_index_has_of_a_log(scrubber: Scrubber) -> None:
-    """Its bytes; its records by offset, also of a stretch of it, and only as many as are asked for."""
+    """The bytes of a log are right, and its records are listed by offset, for a range of offsets or up to a number."""
     ((log_id, live),) = scrubber.live_bytes().items()
     assert live == ENTRIES * BYTES
     assert scrubber.is_open(log_id)

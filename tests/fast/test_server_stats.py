@@ -1,4 +1,4 @@
-"""The histograms of batch reads (server.stats): BP-62's buckets, an edge in the bucket below it."""
+"""Test the histograms of batch reads (server.stats): buckets of BP-62, where an edge belongs to the bucket below it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ MOST = 1 << 40
 
 
 def test_edges_belong_to_the_bucket_below() -> None:
-    """5 ms counts as "at most 5 ms", a nanosecond more does not; a size likewise."""
+    """5 ms counts as "at most 5 ms" and a nanosecond more does not, and likewise for sizes."""
     view = tally([(5 * MS, 128), (5 * MS + 1, 129), (3000 * MS, 1 << 20), (3000 * MS + 1, (1 << 20) + 1)])
     assert view.request_ms.edges == (5, 10, 20, 50, 100, 200, 500, 1000, 3000)
     assert view.request_ms.counts == (1, 1, 0, 0, 0, 0, 0, 0, 1, 1)
@@ -19,14 +19,14 @@ def test_edges_belong_to_the_bucket_below() -> None:
 
 
 def test_an_error_has_no_size() -> None:
-    """It took its time all the same."""
+    """An error counts its time, but no size."""
     view = tally([(MS, -1), (MS, 0)])
     assert (sum(view.request_ms.counts), sum(view.response_bytes.counts)) == (2, 1)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, MOST), st.integers(-1, MOST)), max_size=8), min_size=1, max_size=4))
 def test_merged_is_counted_together(loops: list[list[tuple[int, int]]]) -> None:
-    """Several loops count what one would have."""
+    """Merged counters of several loops equal those of one loop."""
     together = tally([answer for answers in loops for answer in answers])
     view = merged(tally(answers) for answers in loops)
     assert view.request_ms.counts == together.request_ms.counts

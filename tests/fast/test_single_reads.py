@@ -1,4 +1,4 @@
-"""Single reads in bulk on the wire: requests as if written one by one, answers as the protobuf library wrote them."""
+"""Test many single reads on the wire: requests equal those written one by one, and responses are protobuf's."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ I63 = st.integers(0, 2**63 - 1)
 
 @given(I63, st.lists(I63, max_size=20), st.integers(1, 2**40))
 def test_requests(ledger: int, entries: list[int], transaction: int) -> None:
-    """As they are written one by one."""
+    """Many requests at once have the bytes of single ones."""
     wanted = np.array(entries, dtype=np.int64)
     one_by_one = [framing_v2.read_frame(ledger, entry) for entry in entries]
     assert single_reads.requests_v2(ledger, wanted).tobytes() == b"".join(one_by_one)
@@ -25,7 +25,7 @@ def test_requests(ledger: int, entries: list[int], transaction: int) -> None:
 
 @given(st.none() | st.binary(max_size=300), st.none() | st.integers(-1, 2**63 - 1), st.data())
 def test_v3_answers(body: bytes | None, lac: int | None, data: st.DataObject) -> None:
-    """The entry and the LAC as the protobuf library put them there; what is torn is refused."""
+    """Entry and LAC are those in the response of the protobuf library, and a torn response is refused."""
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.READ_ENTRY, txnId=3)
     part = pb.ReadResponse(status=pb.EOK, ledgerId=7, entryId=5, lacUpdateTimestamp=9)
     if body is not None:

@@ -1,4 +1,4 @@
-"""Descriptors kept for what storage opens (module base.spare_descriptors), in a process of its own with few of them."""
+"""Test descriptors reserved for storage (module base.spare_descriptors), in a process that has few of them."""
 
 import os
 import subprocess
@@ -29,7 +29,7 @@ LIMITED = """
 
 
 def run(tmp_path: Path, lines: str) -> None:
-    """These lines behind the limit, where whoever asks the system gets no descriptor any more."""
+    """Run these lines in a process that has used up all descriptors except the reserved ones."""
     code = textwrap.dedent(LIMITED) + textwrap.dedent(lines)
     command = [sys.executable, "-c", code, str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -38,7 +38,7 @@ def run(tmp_path: Path, lines: str) -> None:
 
 
 def test_storage_opens_by_giving_one_up(tmp_path: Path) -> None:
-    """And what it closes takes the place of the one given up, so that no number of turns uses them up."""
+    """A reserved descriptor is given up for a file, and reserved again when the file is closed, any number of times."""
     run(
         tmp_path,
         """
@@ -52,7 +52,7 @@ def test_storage_opens_by_giving_one_up(tmp_path: Path) -> None:
 
 
 def test_free_ones_are_kept_again(tmp_path: Path) -> None:
-    """As soon as storage opens something while the system has some."""
+    """The reserve is filled again as soon as storage opens a file while descriptors are available."""
     run(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""A flushed half that readers still point into: never used again under them, never waited for by its own flush."""
+"""Test a flushed half that readers still point into: it is not reused meanwhile, and its own flush does not wait."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ BYTES = 5000
 
 
 def add(one: Opened, ledger: int, ids: range) -> list[bytes]:
-    """Store entries, each of its own bytes."""
+    """Store entries with different bytes, and return them."""
     entries = [entry(ledger, at, payload=bytes([ledger, at % 251]) * (BYTES // 2)) for at in ids]
     for data in entries:
         one.direct.add(data)
@@ -24,7 +24,7 @@ def add(one: Opened, ledger: int, ids: range) -> list[bytes]:
 
 
 def found(one: Opened, ledger: int, count: int) -> list[bytes]:
-    """All of them."""
+    """Return the entries from 0 on."""
     held: Held = one.direct.read(ledger, 0, count=count, size=MIB)
     try:
         assert held.status == "OK"
@@ -35,7 +35,7 @@ def found(one: Opened, ledger: int, count: int) -> list[bytes]:
 
 @pytest.fixture
 def one(tmp_path: Path, faulty: ModuleType) -> Iterator[Opened]:
-    """Storage on a disk that fails as planned."""
+    """Open storage on a disk with planned faults."""
     opened = Opened(tmp_path, files=faulty.FaultyFiles())
     yield opened
     faulty.clear()
@@ -43,7 +43,7 @@ def one(tmp_path: Path, faulty: ModuleType) -> Iterator[Opened]:
 
 
 def test_no_flush_of_it_waits_and_only_the_next_swap_does(one: Opened) -> None:
-    """B21: flushes with nothing to add go on; the swap waits until the reader lets go."""
+    """B21: flushes without new entries go on, and the swap of halves waits until the reader releases its response."""
     stored = add(one, 1, range(20))
     held = one.direct.read(1, 0, count=20, size=MIB)
     for _ in range(3):
@@ -60,8 +60,9 @@ def test_no_flush_of_it_waits_and_only_the_next_swap_does(one: Opened) -> None:
 
 
 def test_a_flush_tried_again_on_a_full_disk_beside_a_slow_reader(one: Opened, faulty: ModuleType) -> None:
-    """B18, B21: what found no space is flushed at the next try, and the halves do not change places before the reader
-    has let go of it: nothing that was added meanwhile is lost, and the reader has the right bytes throughout.
+    """B18, B21: entries that found no space are flushed at the next try, and the halves are swapped only when the
+    reader has released its response. Entries that were added meanwhile are not lost, and the reader's bytes do not
+    change.
     """
     stored = add(one, 1, range(20))
     held = one.direct.read(1, 0, count=20, size=MIB)

@@ -1,4 +1,4 @@
-"""Syncs of many files at once (base.sync_many): by the kernel together, and one by one where it may not."""
+"""Test syncs of many files at once (base.sync_many), by asynchronous I/O of the kernel or one by one."""
 
 import os
 import random
@@ -29,7 +29,7 @@ import os; os._exit(0)
 
 
 def written(directory: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """A log each for many ledgers, synced by one call, in a process of its own that ends without another word."""
+    """Write logs of many ledgers, synced by one call, in a process that then exits without closing them."""
     directory.mkdir()
     return subprocess.run(
         [sys.executable, "-c", BODY, str(directory)],
@@ -43,12 +43,12 @@ def written(directory: Path, environment: dict[str, str]) -> subprocess.Complete
 
 
 def found(directory: Path) -> int:
-    """How many logs hold their ledger's first entry."""
+    """Return how many logs contain their ledger's first entry."""
     return sum(len(entry_log.scan(path.read_bytes()).records) == 1 for path in directory.glob("*.log"))
 
 
 def test_b1_what_many_syncs_cover_survives_a_power_cut(tmp_path: Path) -> None:
-    """On a disk that forgets all that no sync covers, and without the kernel's asynchronous I/O."""
+    """Synced logs survive on a disk that forgets everything else, without the kernel's asynchronous I/O."""
     disk = VolatileDisk(tmp_path / "logs", tmp_path)
     child = written(tmp_path / "logs", disk.environment())
     assert child.stdout == "synced\n", child.stderr
@@ -58,7 +58,7 @@ def test_b1_what_many_syncs_cover_survives_a_power_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("log", ["0.log", "40.log", f"{LOGS - 1:x}.log"])
 def test_b2_one_failure_among_many_is_told(tmp_path: Path, log: str) -> None:
-    """Whichever it is."""
+    """The failure is reported, whichever file it is."""
     disk = VolatileDisk(tmp_path / "logs", tmp_path)
     child = written(tmp_path / "logs", disk.environment(fail_sync=f"/{log}"))
     assert "Input/output error" in child.stderr
@@ -66,7 +66,7 @@ def test_b2_one_failure_among_many_is_told(tmp_path: Path, log: str) -> None:
 
 
 def test_by_the_kernel(tmp_path: Path) -> None:
-    """As a bookie does it."""
+    """Syncs by the kernel, as in a bookie, leave all entries in the logs."""
     child = written(tmp_path / "logs", {})
     assert child.stdout == "synced\n", child.stderr
     assert found(tmp_path / "logs") == LOGS

@@ -1,6 +1,6 @@
-"""Whose requests are served next: a round of a loop is bounded, and everybody who asks has a share of it.
+"""Test which requests are served next: a round of a loop is bounded, and each connection has its share of it.
 
-The loops run in the test's own thread, round by round, so that what lies in their sockets is known.
+The loops run in the test's own thread, round by round, so that the contents of their sockets are known.
 
 Modules: server.turn, server.turns, server.intake, server.awaited, server.ack_queue, server.out_item.
 """
@@ -36,11 +36,11 @@ ROUND_READS = ROUND_COST // (len(PAYLOAD) + REQUEST_COST)
 TURN_READS = TURN_COST // (len(PAYLOAD) + REQUEST_COST)
 ALONE_READS = ALONE_COST // (len(PAYLOAD) + REQUEST_COST)
 ACKS_MOST = 4096
-"""What `turns` and `awaited` hold, and how many reads of an entry that is."""
+"""The limits in `turns` and `awaited`, and the numbers of reads of an entry that they allow."""
 
 
 class Loops:
-    """A bookie's loops without threads: one for clear connections, one for encrypted ones."""
+    """A bookie's loops without threads: one for unencrypted connections, and one for encrypted ones."""
 
     def __init__(self, storage: LedgerStorage, tls: TlsContexts) -> None:
         stores, pool = storage.stores, storage.pool
@@ -60,13 +60,13 @@ class Loops:
         self.clear.listen(self.listener.fileno(), [self.clear])
 
     def rounds(self, times: int = 1) -> None:
-        """So many of each loop."""
+        """Run this number of rounds of each loop."""
         for _ in range(times):
             self.clear.one_round()
             self.sealed.one_round()
 
     def until(self, reached: Callable[[], bool]) -> int:
-        """Rounds that it took until then."""
+        """Run rounds until `reached()`, and return their number."""
         for times in range(100_000):
             if reached():
                 return times
@@ -74,11 +74,11 @@ class Loops:
         raise AssertionError("never")
 
     def stat(self, name: str) -> int:
-        """Of both loops."""
+        """Return a counter, summed over both loops."""
         return sum(int(loop.stats()[name]) for loop in (self.clear, self.sealed))
 
     def peer(self) -> Peer:
-        """A new connection, accepted."""
+        """Open a connection, and let it be accepted."""
         peer = Peer(self.address)
         self.rounds(2)
         return peer
@@ -86,13 +86,13 @@ class Loops:
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for the bookie."""
+    """Return the authority that issues the bookie's certificate."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture
 def loops(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[Loops]:
-    """With a ledger 1 in its write cache."""
+    """Run loops with a ledger 1 in the write cache."""
     settings = StorageSettings(ledger_directories=(tmp_path / "ledgers",), **{**STORAGE, "write_cache_bytes": 64 * MIB})
     journal = JournalSettings(directories=(tmp_path / "journal",), **JOURNAL)
     storage = LedgerStorage(settings, journal, files=faulty.FaultyFiles())
@@ -114,7 +114,7 @@ def loops(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[Loops]:
 
 
 class Wire:
-    """One protocol as these tests speak it."""
+    """A protocol, as these tests use it."""
 
     def __init__(self, name: str, loops: Loops, ca: Authority) -> None:
         self.v3 = name == "v3"
@@ -122,7 +122,7 @@ class Wire:
         self.context = client_context(ca) if name == "tls" else None
 
     def peer(self) -> Peer:
-        """A new connection."""
+        """Open a connection."""
         if self.context is None:
             return self.loops.peer()
         with ThreadPoolExecutor(1) as aside:
@@ -131,7 +131,7 @@ class Wire:
             return opening.result()
 
     def patient(self) -> Peer:
-        """A new connection whose every byte was received: TLS says more than it was asked."""
+        """Open a connection and receive everything, since TLS sends more than the responses."""
         peer = self.peer()
         self.ask(peer, 1)
         self.loops.rounds(3)
@@ -139,31 +139,31 @@ class Wire:
         return peer
 
     def ask(self, peer: Peer, count: int) -> None:
-        """So many reads, which the kernel takes at once."""
+        """Send this number of reads, which fit the socket buffers."""
         if self.v3:
             v3.send(peer, *(v3.read3(1, entry % ENTRIES) for entry in range(count)))
         else:
             peer.send(*(read(1, entry % ENTRIES) for entry in range(count)))
 
     def check(self, peer: Peer, entry: int) -> None:
-        """The next answer has this entry."""
+        """Check that the next response has this entry."""
         body = v3.part(v3.answer(peer)).body if self.v3 else peer.answer().body
         assert body == entry_of(1, entry, PAYLOAD)
 
 
 @pytest.fixture(params=["v2", "v3", "tls"])
 def spoken(request: pytest.FixtureRequest, loops: Loops, ca: Authority) -> Wire:
-    """Each protocol."""
+    """Return each protocol in turn."""
     return Wire(request.param, loops, ca)
 
 
 def has_come(peer: Peer) -> bool:
-    """Whether there is something to receive."""
+    """Return whether there is something to receive."""
     return bool(select.select([peer.sock], [], [], 0)[0])
 
 
 def drained(peer: Peer) -> int:
-    """Bytes that have come, received."""
+    """Receive what has arrived, and return its size in bytes."""
     got = 0
     peer.sock.setblocking(False)
     with contextlib.suppress(BlockingIOError):
@@ -174,7 +174,7 @@ def drained(peer: Peer) -> int:
 
 @pytest.mark.parametrize("flooders", [1, 8, 32])
 def test_who_asks_for_one_entry_is_served_within_two_rounds(spoken: Wire, flooders: int) -> None:
-    """Beside connections whose thousands of reads lie in the bookie's socket. A round served all of them before."""
+    """A single read is served within two rounds, although other connections have thousands of reads in the sockets."""
     loops = spoken.loops
     most = 2 * (max(ROUND_READS + TURN_READS, ALONE_READS) + 2)
     with contextlib.ExitStack() as stack:
@@ -194,7 +194,7 @@ def test_who_asks_for_one_entry_is_served_within_two_rounds(spoken: Wire, floode
 
 
 def test_each_has_the_same_share_whatever_it_asks_for(loops: Loops) -> None:
-    """Single reads, reads of what is not there, and batches of 100 KiB: bytes and requests count."""
+    """Single reads, reads of missing entries and batches of 100 KiB get the same share: bytes and requests count."""
     asked = {
         "reads": [read(1, entry % ENTRIES) for entry in range(6 * BACKLOG)],
         "absent": [read(1, ENTRIES + entry) for entry in range(6 * BACKLOG)],
@@ -218,7 +218,7 @@ def test_each_has_the_same_share_whatever_it_asks_for(loops: Loops) -> None:
 
 
 def test_who_is_alone_loses_nothing(loops: Loops) -> None:
-    """A thousand reads in flight are served in one round, as they always were."""
+    """A thousand reads of the only connection are served in one round."""
     with loops.peer() as peer:
         peer.send(*(read(1, entry % ENTRIES) for entry in range(1000)))
         loops.rounds()
@@ -228,7 +228,7 @@ def test_who_is_alone_loses_nothing(loops: Loops) -> None:
 
 @pytest.mark.thorough
 def test_peers_that_are_gone_before_their_turn(spoken: Wire) -> None:
-    """Of connections in line some end, in every way: all of them are forgotten, the others go on."""
+    """Connections that wait for their turn and are closed, in every way, are forgotten, and others are served."""
     loops = spoken.loops
     with contextlib.ExitStack() as stack:
         flood = [stack.enter_context(spoken.peer()) for _ in range(30)]
@@ -250,7 +250,7 @@ def test_peers_that_are_gone_before_their_turn(spoken: Wire) -> None:
 
 
 def test_a_loop_that_stops_while_many_wait(loops: Loops) -> None:
-    """What it has received it serves, as long as peers take the answers; it receives no more, and ends."""
+    """A loop that stops answers what it has received while peers read, receives no more requests, and ends."""
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(loops.peer()) for _ in range(4)]
         for peer in peers:
@@ -262,21 +262,22 @@ def test_a_loop_that_stops_while_many_wait(loops: Loops) -> None:
             ending = aside.submit(loops.clear.run)
             while not ending.done():
                 for peer in peers:
-                    with contextlib.suppress(ConnectionResetError):  # what it did not receive is lost with the socket
+                    # what it did not receive is lost when the socket is closed
+                    with contextlib.suppress(ConnectionResetError):
                         drained(peer)
             ending.result()
         assert loops.stat("reads") < 4 * BACKLOG
 
 
 def test_acknowledgements_come_in_shares(loops: Loops, faulty: ModuleType) -> None:
-    """A journal that was slow makes thousands of adds durable at once: a round answers some of them."""
+    """When a slow journal makes thousands of adds durable at once, each round acknowledges only some of them."""
     adds = 9000
     with loops.peer() as peer:
         stall = faulty.plan("fdatasync", "STALL", suffix=".txn")
         peer.send(*(add(2, entry) for entry in range(adds)))
         loops.until(lambda: loops.stat("adds") == ENTRIES + adds)
         assert faulty.wait_hit(stall, STOP_S)
-        under_way = loops.stat("adds_in_progress")  # all, unless what stalls is the file after this one
+        under_way = loops.stat("adds_in_progress")  # all of them, unless the sync of the next file stalls
         faulty.release()
         while under_way:
             loops.rounds()

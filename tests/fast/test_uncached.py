@@ -1,4 +1,4 @@
-"""Reads that the read cache cannot take now: served outside it within a budget, refused beyond it, and given back."""
+"""Test reads that find no space in the read cache: they are served outside of it, within a budget."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ SEGMENT = 64 * KIB
 
 @pytest.fixture
 def one(tmp_path: Path) -> Iterator[Opened]:
-    """A ring of two segments, and a flushed ledger of entries of 6 KB."""
+    """Open storage with a ring of two segments, and a flushed ledger of entries of 6 KB."""
     opened = Opened(tmp_path, read_cache_bytes=2 * SEGMENT, read_segment_bytes=SEGMENT, uncached_read_bytes=BUDGET)
     for at in range(ENTRIES):
         opened.direct.add(stored(at))
@@ -27,12 +27,12 @@ def one(tmp_path: Path) -> Iterator[Opened]:
 
 
 def stored(at: int) -> bytes:
-    """Entry `at` of the ledger."""
+    """Return entry `at` of the ledger."""
     return entry(1, at, payload=bytes([at]) * 6000)
 
 
 def held_outside(one: Opened) -> list[Held]:
-    """Hold every segment of the ring, then read until nothing more is given; what is held, the last one refused."""
+    """Read until a read is refused, without releasing any, so that all segments and the budget are in use."""
     answers = []
     for at in range(0, 2 * ENTRIES, 3):
         answers.append(one.direct.read(1, at % ENTRIES))
@@ -42,8 +42,8 @@ def held_outside(one: Opened) -> list[Held]:
 
 
 def test_beyond_the_budget_reads_are_refused_and_memory_is_not_exceeded(one: Opened) -> None:
-    """B16: the ring is held by readers; what is read beside it keeps to its budget; who comes too late is refused, not
-    denied, and all is well when the readers have gone.
+    """B16: while readers hold the ring, reads outside of it stay within the budget. Further reads are refused, not
+    answered with "no such entry", and all is well when the readers have released their responses.
     """
     answers = held_outside(one)
     stats = one.storage.stats()
@@ -61,7 +61,7 @@ def test_beyond_the_budget_reads_are_refused_and_memory_is_not_exceeded(one: Ope
 
 
 def test_what_is_held_has_the_right_bytes(one: Opened) -> None:
-    """B21: a segment that is wanted back, and a page beside the ring, stay as they are while somebody holds them."""
+    """B21: wanted segments and pages outside of the ring do not change while a response points into them."""
     answers = held_outside(one)
     for number, held in enumerate(answers[:-1]):
         assert held.entries() == [stored(number * 3 % ENTRIES)]
@@ -70,7 +70,7 @@ def test_what_is_held_has_the_right_bytes(one: Opened) -> None:
 
 
 def test_an_entry_above_the_budget_is_served_when_it_is_alone(one: Opened) -> None:
-    """One that no segment can take, of a time when longer entries were allowed."""
+    """An entry that is larger than a segment, from a time when larger entries were allowed, can still be read."""
     long = entry(2, 0, payload=b"x" * (3 * SEGMENT))
     one.direct.add(long)
     assert one.direct.commit()
@@ -82,7 +82,7 @@ def test_an_entry_above_the_budget_is_served_when_it_is_alone(one: Opened) -> No
 
 
 def test_a_batch_ends_where_the_budget_does(one: Opened) -> None:
-    """Nobody who holds some of it waits for more: a batch beside the ring is short, and the next request goes on."""
+    """A batch never waits for more of the budget: it is short, and the next request continues."""
     answers = held_outside(one)
     while one.storage.stats()["uncached_read_bytes"] > BUDGET - 2 * 6100:
         answers.pop().release()

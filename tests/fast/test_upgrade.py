@@ -1,4 +1,4 @@
-"""From clear to encrypted on one connection, and peers that do it wrong: nothing of them stays, nobody else notices.
+"""Test upgrades of a connection to TLS, and peers that do it wrong: nothing of them remains, and others do not notice.
 
 Modules: base.tls, server.upgrade, server.intake, server.connection.
 """
@@ -34,19 +34,19 @@ CLIENT_HELLO_START = bytes.fromhex("16030100c8010000c40303")
 
 @pytest.fixture(scope="module")
 def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Vouches for the bookie."""
+    """Return the authority that issues the bookie's certificate."""
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")
 def party(ca: Authority) -> Party:
-    """The bookie's certificate."""
+    """Issue the bookie's certificate."""
     return ca.issue("bookie", hosts=["127.0.0.1"])
 
 
 @pytest.fixture
 def bookie(tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
-    """With a ledger 1, and small limits."""
+    """Run a bookie with small limits and a ledger 1."""
     limits: dict[str, Any] = {"output_high_bytes": 400_000, "output_low_bytes": 100_000, "output_bytes_max": 4 << 20}
     room: dict[str, Any] = {"write_cache_bytes": 32 << 20, "buffer_bytes": 16 << 20}
     with local_bookie(tmp_path, tls=settings_of(party), **limits, **room) as bookie:
@@ -59,26 +59,26 @@ def bookie(tmp_path: Path, party: Party) -> Iterator[LocalBookie]:
 
 @pytest.fixture
 def peer(bookie: LocalBookie, ca: Authority) -> Iterator[TlsPeer]:
-    """An encrypted connection."""
+    """Open an encrypted connection."""
     with TlsPeer(bookie.address, client_context(ca)) as peer:
         yield peer
     settled(bookie)
 
 
 def settled(bookie: LocalBookie, **counts: int) -> None:
-    """Wait until the bookie has seen the end of all encrypted connections: each round of a loop lets one of them go."""
+    """Wait until the bookie has seen the end of all encrypted connections; each round of a loop closes one."""
     with bookie.peer() as other:
         while bookie.stat("tls_connections") or any(bookie.stat(name) < count for name, count in counts.items()):
             other.ask(read(1, 7))
 
 
 def served(peer: Peer) -> bool:
-    """A read answers with the right bytes."""
+    """Return whether a read is answered with the right bytes."""
     return peer.ask(read(1, 7)).body == entry_of(1, 7, PAYLOAD)
 
 
 def test_everything_passes(peer: TlsPeer) -> None:
-    """B21: adds, reads, batches and refusals, as on a connection in clear."""
+    """B21: adds, reads, batches and refusals work as on an unencrypted connection."""
     assert served(peer)
     assert peer.ask(add(2, 0, b"x" * 70_000)).code == 0
     assert peer.ask(read(2, 0)).body == entry_of(2, 0, b"x" * 70_000)
@@ -91,7 +91,7 @@ def test_everything_passes(peer: TlsPeer) -> None:
 
 
 def test_large_frames_both_ways(peer: TlsPeer) -> None:
-    """B21: frames longer than any buffer, in records that end anywhere, among short ones."""
+    """B21: frames longer than any buffer, in TLS records that end anywhere, work among short ones."""
     seeded_random = random.Random(3)
     payloads = [seeded_random.randbytes(size) for size in (3 << 20, 10, 1 << 18, (1 << 18) - 60, 0, 1 << 20)]
     stream = b"".join(encode_request(add(3, entry, payload)) for entry, payload in enumerate(payloads))
@@ -106,7 +106,7 @@ def test_large_frames_both_ways(peer: TlsPeer) -> None:
 
 
 def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie, ca: Authority) -> None:
-    """S6: its output stays bounded; when it reads at last everything comes, in order and whole."""
+    """S6: the output of a slow reader is bounded. When it reads, everything arrives in order."""
     with TlsPeer(bookie.address, client_context(ca), receive_bytes=4096) as slow, bookie.peer() as other:
         wanted = [start for start in range(0, ENTRIES - 60, 30) for _ in range(20)]
         slow.send(*(batch(1, start, count=60, request_id=start) for start in wanted))
@@ -122,7 +122,7 @@ def test_a_peer_that_does_not_read_is_paused(bookie: LocalBookie, ca: Authority)
 
 
 def test_not_configured(tmp_path: Path) -> None:
-    """Golden vectors 30 and 32: refused, and the connection goes on in clear."""
+    """Golden vectors 30 and 32: START_TLS is refused, and the connection continues unencrypted."""
     with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
         peer.sock.sendall(START_TLS)
         assert peer.take(len(REFUSED)) == REFUSED
@@ -131,7 +131,7 @@ def test_not_configured(tmp_path: Path) -> None:
 
 
 def test_not_twice(peer: TlsPeer) -> None:
-    """Inside TLS it is refused as where TLS is not configured."""
+    """Inside TLS, START_TLS is refused as if TLS were not configured."""
     peer.sock.sendall(START_TLS)
     assert peer.take(len(REFUSED)) == REFUSED
     assert served(peer)
@@ -139,7 +139,7 @@ def test_not_twice(peer: TlsPeer) -> None:
 
 @pytest.mark.parametrize("behind", [CLIENT_HELLO_START, encode_request(read(1, 7)), b"\x16", START_TLS])
 def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
-    """Whoever adds to the segment of START_TLS has not seen the answer: the connection ends, nothing is served."""
+    """Bytes sent after START_TLS, before its response was received, close the connection and are not served."""
     reads = bookie.stat("reads")
     with bookie.peer() as peer, bookie.peer() as other:
         peer.sock.sendall(START_TLS + behind)
@@ -150,7 +150,7 @@ def test_nothing_in_clear_behind_it(bookie: LocalBookie, behind: bytes) -> None:
 
 
 def test_answers_in_clear_come_first(bookie: LocalBookie, ca: Authority) -> None:
-    """Requests that were answered already may precede it in the same segment."""
+    """Requests before START_TLS in the same segment are answered first, unencrypted."""
     with bookie.peer() as peer:
         header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.READ_ENTRY, txnId=5)
         request = pb.Request(header=header, readRequest=pb.ReadRequest(ledgerId=1, entryId=7)).SerializeToString()
@@ -165,7 +165,7 @@ def test_answers_in_clear_come_first(bookie: LocalBookie, ca: Authority) -> None
 
 
 def test_not_after_v2(bookie: LocalBookie) -> None:
-    """A connection that spoke V2 cannot go back to V3, in which START_TLS is asked for: it ends, as upstream's."""
+    """START_TLS after V2 requests closes the connection, as upstream does."""
     with bookie.peer() as peer:
         assert served(peer)
         peer.sock.sendall(START_TLS)
@@ -174,7 +174,7 @@ def test_not_after_v2(bookie: LocalBookie) -> None:
 
 
 def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:
-    """Bytes that are no TLS, a record that lies, and frames in clear: an alert or nothing, then the end."""
+    """Bytes that are no TLS, invalid records and plain frames end with an alert or nothing, and a closed connection."""
     seeded_random = random.Random(11)
     tries = [
         seeded_random.randbytes(300),
@@ -196,7 +196,7 @@ def test_garbage_for_a_handshake(bookie: LocalBookie) -> None:
 
 
 def test_half_a_handshake_and_gone(bookie: LocalBookie, ca: Authority) -> None:
-    """A ClientHello, whole or cut anywhere, then an end or a reset: all is let go."""
+    """After a whole or partial ClientHello and a close, a shutdown or a reset, nothing remains."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     shy = client_context(ca).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     with contextlib.suppress(ssl.SSLWantReadError):
@@ -219,8 +219,8 @@ def test_half_a_handshake_and_gone(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_slow_handshakes(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """Two hundred at once that never go on: nobody else waits for them, and they end when their time is up."""
-    settings = settings_of(party, handshake_timeout_ms=2000)  # a good one takes less even on a slow machine
+    """Two hundred handshakes that never finish delay no one else, and are closed after the timeout."""
+    settings = settings_of(party, handshake_timeout_ms=2000)  # an ordinary handshake takes less, even on a slow machine
     with local_bookie(tmp_path, tls=settings) as bookie, bookie.peer() as plain, contextlib.ExitStack() as stack:
         assert plain.ask(add(1, 7, PAYLOAD)).code == 0
         shy = [stack.enter_context(bookie.peer()) for _ in range(200)]
@@ -236,7 +236,7 @@ def test_slow_handshakes(tmp_path: Path, ca: Authority, party: Party) -> None:
 
 
 def test_too_many_handshakes(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """Those over the limit are closed; when one of the others is done or gone, there is room again."""
+    """Handshakes above the limit are closed. When another one finishes or is gone, a new one is accepted."""
     with local_bookie(tmp_path, tls=settings_of(party, handshakes_max=3)) as bookie, contextlib.ExitStack() as stack:
         shy = [stack.enter_context(bookie.peer()) for _ in range(3)]
         for peer in shy:
@@ -255,7 +255,7 @@ def test_too_many_handshakes(tmp_path: Path, ca: Authority, party: Party) -> Non
 
 
 def test_too_many_handshakes_of_an_address(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """Who asks for TLS and says nothing more shuts out nobody but himself, as long as that lasts."""
+    """An address that opens handshakes without finishing them reaches its own limit, and does not shut out others."""
     tls = settings_of(party, handshakes_max=1000, handshakes_per_address_max=3)
     with local_bookie(tmp_path, tls=tls) as bookie, contextlib.ExitStack() as stack:
         shy = []
@@ -282,14 +282,14 @@ def test_too_many_handshakes_of_an_address(tmp_path: Path, ca: Authority, party:
 
 
 def settled_at(bookie: LocalBookie, name: str, value: int) -> None:
-    """Wait until a counter has a value; each round asks the bookie something."""
+    """Wait until a counter has this value; each round sends a request to the bookie."""
     with bookie.peer() as other:
         while bookie.stat(name) != value:
             assert other.ask(read(99, 0)).code == 1
 
 
 def test_two_hundred_at_once(bookie: LocalBookie, ca: Authority) -> None:
-    """Handshakes in parallel all succeed, while a connection in clear is served."""
+    """Parallel handshakes all succeed while an unencrypted connection is served."""
 
     def go(_: int) -> bool:
         with TlsPeer(bookie.address, client_context(ca)) as peer:
@@ -305,7 +305,7 @@ def test_two_hundred_at_once(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_without_the_gil(bookie: LocalBookie, ca: Authority) -> None:
-    """While this thread holds the GIL until it ends, another process shakes hands, adds, reads, and leaves."""
+    """While this thread holds the GIL, another process connects with TLS, adds and reads."""
     program = f"""
 import ssl
 from tests.hostile.peer import add, batch
@@ -317,7 +317,7 @@ with TlsPeer({bookie.address!r}, context) as peer:
 """
     client = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
     status = ctypes.c_int(-1)
-    # a call by PyDLL keeps the GIL: whatever needs it on the way would wait for ever
+    # PyDLL calls keep the GIL: if the bookie needed it on the way, this would never return
     ctypes.PyDLL(None).waitpid(client.pid, ctypes.byref(status), 0)
     client.returncode = os.waitstatus_to_exitcode(status.value)
     assert client.returncode == 0
@@ -325,7 +325,9 @@ with TlsPeer({bookie.address!r}, context) as peer:
 
 
 def test_client_certificates(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """Where they are required: one from the right authority is let in; none, one of another, an expired one are not."""
+    """If client certificates are required, the right authority's are accepted; none, foreign and expired ones are
+    not.
+    """
     other = Authority(tmp_path / "other", "another authority")
     bad = [None, other.issue("client"), ca.issue("late", age_days=30)]
     with local_bookie(tmp_path, tls=settings_of(party, trust=ca.certificate)) as bookie:
@@ -344,7 +346,7 @@ def test_client_certificates(tmp_path: Path, ca: Authority, party: Party) -> Non
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 def test_versions(tmp_path: Path, ca: Authority, party: Party, version: ssl.TLSVersion) -> None:
-    """Both are spoken, unless configured otherwise; there is no resumption, so every session is checked anew."""
+    """Both versions are spoken unless configured otherwise. Sessions are never resumed, so each one is checked anew."""
     context = client_context(ca)
     context.minimum_version = context.maximum_version = version
     name = version.name.replace("_", ".", 1)
@@ -370,7 +372,7 @@ def test_versions(tmp_path: Path, ca: Authority, party: Party, version: ssl.TLSV
 
 
 def test_good_bye(bookie: LocalBookie, ca: Authority) -> None:
-    """When the peer says good-bye the bookie answers it and hangs up; a record that was changed on the way ends it."""
+    """A close_notify is answered and the connection closed. A modified record closes the connection, too."""
     with TlsPeer(bookie.address, client_context(ca)) as peer:
         assert isinstance(peer.sock, ssl.SSLSocket)
         assert served(peer)
@@ -389,7 +391,7 @@ def test_good_bye(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_stop_while_connections_change_over(tmp_path: Path, party: Party) -> None:
-    """A bookie that stops amid handshakes lets go of all of them."""
+    """A bookie that stops during handshakes frees all of them."""
     for _ in range(5):
         with local_bookie(tmp_path, tls=settings_of(party)) as bookie, contextlib.ExitStack() as stack:
             peers = [stack.enter_context(bookie.peer()) for _ in range(20)]

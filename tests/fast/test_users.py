@@ -1,11 +1,11 @@
-"""Users as Python holds them: what is counted, and revoked for good. Over sockets: tests/hostile/test_rights.py."""
+"""Test users as Python holds them: their counters, and revoking them. tests/hostile/test_rights.py uses sockets."""
 
 from bookie._fast.server import users
 from bookie._fast.server.users import AuthenticatedUser
 
 
 def test_a_user_of_nobody() -> None:
-    """Nothing is counted before a login; revoking is final, and twice is fine."""
+    """Nothing is counted before a login. Revoking is final, and may be repeated."""
     user = AuthenticatedUser()
     assert (user.connections, user.logins, user.refused, user.revoked) == (0, 0, 0, False)
     user.revoke()
@@ -14,5 +14,5 @@ def test_a_user_of_nobody() -> None:
 
 
 def test_rights_are_bits() -> None:
-    """All of them together are everything."""
+    """All rights together are ALL."""
     assert users.READ | users.WRITE | users.ADMIN == users.ALL

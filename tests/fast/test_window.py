@@ -1,4 +1,4 @@
-"""The sliding window under the scans: any order of forward loads sees the file's bytes, within its bound."""
+"""Test the sliding window under the scans: loads in any order see the file's bytes, within the window's limit."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ CHUNK = 4 << 20
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """10,000 bytes that differ."""
+    """Write 10,000 varying bytes."""
     path = tmp_path_factory.mktemp("window") / "data"
     path.write_bytes(DATA)
     return path
@@ -24,7 +24,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(deadline=None)
 @given(steps=st.lists(st.tuples(st.integers(-500, 4000), st.integers(0, 3000), st.integers(0, 5000)), max_size=8))
 def test_loads_see_the_file(file: Path, steps: list[tuple[int, int, int]]) -> None:
-    """Steps forward, and back; what is kept, the position and the size: short only at the end of the file."""
+    """Loads at any position and of any size see the file's bytes, and are short only at the end of the file."""
     pieces = []
     keep = 0
     for step, ahead, size in steps:
@@ -38,7 +38,7 @@ def test_loads_see_the_file(file: Path, steps: list[tuple[int, int, int]]) -> No
 
 
 def test_it_grows_up_to_its_bound(tmp_path: Path) -> None:
-    """More than one chunk is held when asked for; more than the bound is refused, and the window stays usable."""
+    """The window grows beyond one chunk. A load beyond its limit is refused, and the window stays usable."""
     path = tmp_path / "large"
     data = DATA * 1200
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Protobuf's wire format: the compiled readers and writers against the model, and both against the library."""
+"""Test protobuf's wire format: the compiled readers and writers against the model, and both against the library."""
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -17,7 +17,7 @@ PADDED = st.integers(0, 6)
 
 @st.composite
 def fields(draw: st.DrawFn, depth: int = 0) -> bytes:
-    """A field, mostly good: any type, padded tags and lengths, groups that end as they should or not."""
+    """Draw a field, mostly valid, of any type, with padded tags and lengths, and groups with right and wrong ends."""
     number, kind = draw(NUMBERS), draw(st.integers(0, 7))
     out = model.tag(number, kind, draw(PADDED))
     if kind == VARINT:
@@ -32,7 +32,7 @@ def fields(draw: st.DrawFn, depth: int = 0) -> bytes:
 
 
 def library_accepts(data: bytes) -> bool:
-    """What upb says of a message that has no fields of its own."""
+    """Return whether upb accepts a message that has no fields of its own."""
     try:
         pb.StartTLSRequest.FromString(data)
     except DecodeError:
@@ -45,7 +45,7 @@ def library_accepts(data: bytes) -> bool:
 @example(b"\x0b\x00\x00\x0c", 0)
 @example(b"\x0b\x03\x04\x0c", 0)
 def test_skipping_like_the_model(data: bytes, cut: int) -> None:
-    """Fields of every type, good and bad, whole and cut: the same count, and what the library accepts."""
+    """Valid and invalid fields of every type, whole or truncated, are skipped as by model and library."""
     data = data[: len(data) - cut]
     count = proto.skip_fields(data)
     assert count == model.skip_fields(data)
@@ -54,27 +54,27 @@ def test_skipping_like_the_model(data: bytes, cut: int) -> None:
 
 @given(st.binary(max_size=40), st.integers(0, 2))
 def test_any_bytes_like_the_model(data: bytes, nesting: int) -> None:
-    """Bytes of no origin are judged alike."""
+    """Any bytes are skipped or refused as by model and library."""
     assert proto.skip_fields(data, nesting) == model.skip_fields(data, nesting)
     assert (proto.skip_fields(data) >= 0) == library_accepts(data)
 
 
 @pytest.mark.parametrize("depth", [1, 99, 100, 101, 5000])
 def test_nesting_ends(depth: int) -> None:
-    """A hundred groups within each other and no more, at a constant cost of stack."""
+    """At most a hundred nested groups are accepted, without recursion."""
     data = model.tag(7, GROUP) * depth + model.tag(7, GROUP_END) * depth
     assert (proto.skip_fields(data) == 1) == (depth <= model.NESTING_MAX) == library_accepts(data)
 
 
 def test_nesting_has_a_bound_of_its_own() -> None:
-    """The room's table of open groups is finite."""
+    """The table of open groups is limited."""
     with pytest.raises(ValueError, match="at most"):
         proto.skip_fields(b"", 101)
 
 
 @given(U64, st.integers(0, 10))
 def test_varints_both_ways(value: int, size: int) -> None:
-    """As short as can be, or padded; read back whatever follows."""
+    """Values are encoded in the shortest form or padded, and decoded whatever follows."""
     if size and 7 * size < value.bit_length():
         with pytest.raises(ValueError, match="does not fit"):
             proto.encode(value, size)
@@ -92,6 +92,6 @@ def test_number_fields(number: int, value: int) -> None:
 
 
 def test_number_fields_have_short_tags() -> None:
-    """A field from 16 on would not fit the one byte of its tag."""
+    """The tag of a field from 16 on needs more than one byte, and is refused."""
     with pytest.raises(ValueError, match="1 to 15"):
         proto.number_field(16, 0)

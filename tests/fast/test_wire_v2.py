@@ -1,4 +1,4 @@
-"""V2 requests and answers: worked frames both ways, and the compiled codec against the plain-Python one."""
+"""Test V2 requests and responses: worked frames both ways, and the compiled codec against the plain-Python one."""
 
 from dataclasses import asdict
 
@@ -38,7 +38,7 @@ ANSWERS = {
 
 
 def encoded(answer: Response) -> bytes:
-    """The frame of an ADD, READ or BATCH_READ answer by the compiled codec."""
+    """Return the frame of an ADD, READ or BATCH_READ response from the compiled codec."""
     fields = (answer.code, answer.ledger, answer.entry)
     if answer.op == BATCH_READ:
         return v2.batch_answer(answer.version, *fields, answer.request_id, answer.body)
@@ -46,20 +46,20 @@ def encoded(answer: Response) -> bytes:
 
 
 def test_every_worked_frame_is_used() -> None:
-    """A frame that no table names would be tested by nobody."""
+    """Every worked frame is in one of the tables."""
     assert set(REQUESTS) | set(ANSWERS) == set(FRAMES)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_worked_request(name: str) -> None:
-    """The server understands the frame, and the model writes the very same bytes."""
+    """The server parses the frame, and the model writes the same bytes."""
     assert v2.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
     assert model.encode_request(REQUESTS[name]) == FRAMES[name]
 
 
 @pytest.mark.parametrize("name", [name for name, answer in ANSWERS.items() if answer.op != AUTH])
 def test_worked_answer(name: str) -> None:
-    """The server writes the frame, and the model reads it back."""
+    """The server writes the frame, and the model parses it."""
     assert encoded(ANSWERS[name]) == FRAMES[name]
     assert model.decode_response(FRAMES[name][4:]) == ANSWERS[name]
 
@@ -70,7 +70,7 @@ def test_worked_answer(name: str) -> None:
 @example("fence", 1, 1, 2, 20, b"")
 @example("fence", 0x82, 1, 2, 20, b"")
 def test_request_like_the_model(name: str, version: int, flags: int, op: int, size: int, tail: bytes) -> None:
-    """Any header on a frame cut or lengthened anywhere leads to what the model says."""
+    """Any header on a frame that is truncated or extended anywhere is parsed as by the model."""
     body = (model.header(version, op, flags) + FRAMES[name][8:])[:size] + tail
     expected, request = model.decode_request(body)
     status, fields = v2.parse(body)
@@ -81,7 +81,7 @@ def test_request_like_the_model(name: str, version: int, flags: int, op: int, si
 
 @given(st.binary(max_size=100))
 def test_any_bytes_like_the_model(body: bytes) -> None:
-    """Bytes of no origin are judged alike."""
+    """Any bytes are accepted or refused as by the model."""
     assert v2.parse(body)[0] == model.decode_request(body)[0]
 
 
@@ -89,21 +89,21 @@ def test_any_bytes_like_the_model(body: bytes) -> None:
 def test_answer_like_the_model(
     version: int, op: int, code: int, ledger: int, entry: int, request_id: int, body: bytes
 ) -> None:
-    """Every answer is byte for byte the model's."""
+    """Every response has the model's bytes."""
     answer = Response(op, code, ledger, entry, request_id if op == BATCH_READ else 0, body, version)
     assert encoded(answer) == model.encode_response(answer)
 
 
 @pytest.mark.parametrize(("size", "status"), [(15, model.CLOSED), (16, model.BAD_REQUEST), (23, model.BAD_REQUEST)])
 def test_short_add(size: int, status: int) -> None:
-    """An entry without ledger and entry id ends the connection; one without a LAC is refused."""
+    """An entry without ledger and entry id closes the connection; one without a LAC is refused."""
     body = FRAMES["add"][4 : 4 + 24 + size]
     assert v2.parse(body)[0] == status
 
 
 @pytest.mark.parametrize("entry", [-1, -0x1000, -0x2000, -(2**63)])
 def test_negative_entry_id_is_refused(entry: int) -> None:
-    """Ids that the journal uses for its own records never reach it from the wire."""
+    """Entry ids that the journal uses for its own records are refused."""
     stored = E0[:8] + entry.to_bytes(8, "big", signed=True) + E0[16:]
     frame = model.encode_request(Request(ADD, key=K0, body=stored))
     status, fields = v2.parse(frame[4:])
@@ -113,12 +113,12 @@ def test_negative_entry_id_is_refused(entry: int) -> None:
 
 @pytest.mark.parametrize("op", [0, 4, 5, 6, 8, 255])
 def test_unknown_operation_ends_the_connection(op: int) -> None:
-    """Numbers that are constants only, or nothing at all."""
+    """Operations that exist only as a constant, or not at all, close the connection."""
     assert v2.parse(model.header(2, op) + bytes(60))[0] == model.CLOSED
 
 
 def test_codes_are_of_the_table() -> None:
-    """Every Status has a code that clients know; limbo is EIO, since Java's V2 clients do not know 107."""
+    """Every Status has a code that clients know. Limbo is EIO, since Java's V2 clients do not know 107."""
     known = {code.v2 for code in CODES} - {107}
     codes = [v2.code(status) for status in range(20)]
     assert set(codes) <= known

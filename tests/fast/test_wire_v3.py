@@ -1,4 +1,4 @@
-"""V3 requests: worked frames, and the compiled parser against the protobuf library on messages of every kind."""
+"""Test V3 requests: worked frames, and the compiled parser against the protobuf library on messages of every kind."""
 
 from dataclasses import asdict
 
@@ -31,20 +31,20 @@ REQUESTS = {
 
 
 def agrees(body: bytes) -> bool:
-    """Whether compiled parser and protobuf library say the same of `body`."""
+    """Return whether the compiled parser and the protobuf library agree on `body`."""
     return model.agrees(body, *v3.parse(body))
 
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_worked_request(name: str) -> None:
-    """The server understands the frame; so does the protobuf library."""
+    """The server and the protobuf library parse the frame."""
     assert v3.parse(FRAMES[name][4:]) == (model.OK, asdict(REQUESTS[name]))
     assert agrees(FRAMES[name][4:])
 
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_cut_anywhere(name: str) -> None:
-    """A frame that ends early is judged as the library judges it; answers are no requests but parse as some."""
+    """Truncated frames, of requests and responses, are accepted or refused as by the library."""
     for end in range(len(FRAMES[name]) - 3):
         assert agrees(FRAMES[name][4:][:end])
 
@@ -57,14 +57,14 @@ HEADER = field(1, field(1, 3) + field(2, 9) + field(3, 1))
 @example(HEADER + field(106, b"\0\0"))
 @example(HEADER + b"\0\0")
 def test_request_like_the_library(body: bytes) -> None:
-    """Whatever order, repetition, padding, type or number a field has: the same judgement and the same fields."""
+    """Fields of any order, repetition, padding, type and number are parsed as by the library."""
     assert agrees(body)
 
 
 @settings(max_examples=500)
 @given(requests(), st.integers(0, 200), st.integers(0, 255), st.integers(0, 3))
 def test_damaged_request_like_the_library(body: bytes, at: int, byte: int, cut: int) -> None:
-    """One byte changed, the end cut off: the same judgement and the same fields."""
+    """Requests with a changed byte and a truncated end are parsed as by the library."""
     damaged = bytearray(body)
     if damaged:
         damaged[at % len(damaged)] = byte
@@ -75,8 +75,8 @@ PLAIN_READ = field(1, field(1, 3) + field(2, 1) + field(3, 300)) + field(100, fi
 
 
 def test_plain_read_with_any_byte_changed() -> None:
-    """The commonest request is parsed in a way of its own: each of its bytes, changed or followed by the end, is judged
-    as the library judges it.
+    """The most frequent request has a parser of its own. With each of its bytes changed, inserted or as the end, the
+    result is that of the library.
     """
     assert v3.parse(PLAIN_READ) == (
         model.OK,
@@ -91,7 +91,7 @@ def test_plain_read_with_any_byte_changed() -> None:
 
 @given(st.binary(max_size=60))
 def test_any_bytes_like_the_library(body: bytes) -> None:
-    """Bytes of no origin are judged alike."""
+    """Any bytes are accepted or refused as by the library."""
     assert agrees(body)
     assert agrees(HEADER + body)
 
@@ -99,7 +99,7 @@ def test_any_bytes_like_the_library(body: bytes) -> None:
 @pytest.mark.parametrize("depth", [98, 99, 100, 101])
 @pytest.mark.parametrize("part", [0, 1, 100, 106, 200])
 def test_nesting_ends_where_the_library_ends_it(part: int, depth: int) -> None:
-    """Groups at the top, and in a message, which is a level itself."""
+    """Groups are limited at the top level and in a message, which is a level itself."""
     groups = tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
     inner = {1: b"", 100: field(1, 7) + field(2, 0), 106: b"", 200: field(1, b"k") + field(2, b"v")}
     body = HEADER + (field(part, inner[part] + groups) if part else groups)
@@ -109,20 +109,20 @@ def test_nesting_ends_where_the_library_ends_it(part: int, depth: int) -> None:
 
 @given(depth=st.integers(0, 100), nesting=st.integers(1, 100), inside=st.booleans())
 def test_nesting_may_end_sooner(depth: int, nesting: int, inside: bool) -> None:
-    """Where its limit is lower than the library's, a message counts as a level there too."""
+    """With a limit below the library's, a message counts as a level, too."""
     groups = tag(9, GROUP) * depth + tag(9, GROUP_END) * depth
     body = HEADER + (field(106, groups) if inside else groups)
     assert (v3.parse(body, nesting)[0] == model.CORRUPT) == (depth > nesting - inside)
 
 
 def test_parsing_often_is_parsing() -> None:
-    """What the benchmark times is the judgement of the frame."""
+    """The function that the benchmark times returns the status of the parser."""
     assert v3.parse_often(FRAMES["add"][4:], 3) == model.OK
     assert v3.parse_often(b"", 3) == model.CORRUPT
 
 
 def test_auth_in_one_piece_and_in_two() -> None:
-    """The bytes of the message when it came whole; nothing when the protobuf library must put it together."""
+    """The message of AUTH is returned if it came in one piece; otherwise the protobuf library must join its parts."""
     header = field(1, field(1, 3) + field(2, 5) + field(3, 1))
     name, payload = field(1, b"token"), field(2, b"secret")
     assert v3.parse(header + field(102, name + payload))[1]["body"] == name + payload
@@ -132,7 +132,7 @@ def test_auth_in_one_piece_and_in_two() -> None:
 
 
 def test_codes_are_of_the_table() -> None:
-    """Every Status has a code that clients know, and limbo its own."""
+    """Every Status has a code that clients know, and limbo has its own."""
     known = {code.v3 for code in CODES}
     codes = [v3.code(status) for status in range(20)]
     assert set(codes) == known

@@ -1,4 +1,4 @@
-"""V3 answers: worked frames, and every writer against the protobuf library, byte for byte."""
+"""Test V3 responses: worked frames, and every writer against the protobuf library, byte for byte."""
 
 import pytest
 from hypothesis import given
@@ -31,20 +31,20 @@ WORKED = {
 
 @pytest.mark.parametrize("name", WORKED)
 def test_worked_answer(name: str) -> None:
-    """The server writes the frame."""
+    """The server writes the worked frame."""
     assert WORKED[name] == FRAMES[name]
 
 
 @given(st.integers(1, 3), st.integers(1, 13), U64, st.integers(0, 2**32 - 1), STATUS)
 def test_refusal_like_the_library(version: int, op: int, txn: int, priority: int, status: int) -> None:
-    """The header is the request's own, its priority too."""
+    """The header has version, operation, transaction id and priority of the request."""
     ours = v3_answers.refusal(version, op, txn, priority, status)
     assert ours == model.refusal(version, op, txn, priority, v3.code(status))
 
 
 @given(st.sampled_from(sorted(model.PARTS)), U64, STATUS, I64, I64)
 def test_answer_like_the_library(op: int, txn: int, status: int, ledger: int, entry: int) -> None:
-    """Every operation with every status, within the room that the contract asks for."""
+    """Responses to every operation with every status fit the space that the contract demands."""
     ours = v3_answers.answer(op, txn, status, ledger, entry)
     fields = {"ledgerId": ledger, "entryId": entry, "startEntryId": entry}
     assert ours == model.answer(op, txn, v3.code(status), **fields)
@@ -53,7 +53,7 @@ def test_answer_like_the_library(op: int, txn: int, status: int, ledger: int, en
 
 @pytest.mark.parametrize("op", [-1, 0, 3, 4, 5, 14, 256])
 def test_operations_without_an_answer(op: int) -> None:
-    """No answer is made for operations that do not exist, or whose answers Python makes."""
+    """No response is written for operations that do not exist, or that Python answers."""
     with pytest.raises(ValueError, match="operation"):
         v3_answers.answer(op, 1, 0)
 
@@ -62,7 +62,7 @@ def test_operations_without_an_answer(op: int) -> None:
 def test_read_like_the_library(
     txn: int, ledger: int, entry: int, body: bytes | None, lac: int | None, time_ms: int | None
 ) -> None:
-    """With a body and without, with what may follow it."""
+    """Reads with and without a body, LAC and time have the library's bytes."""
     ours = v3_answers.read_answer(txn, ledger, entry, body, lac, time_ms)
     fields = {"ledgerId": ledger, "entryId": entry, "body": body, "maxLAC": lac, "lacUpdateTimestamp": time_ms}
     assert ours == model.answer(pb.READ_ENTRY, txn, 0, **fields)
@@ -71,7 +71,7 @@ def test_read_like_the_library(
 
 @given(U64, STATUS, I64, st.none() | BODY, st.none() | BODY)
 def test_read_lac_like_the_library(txn: int, status: int, ledger: int, lac: bytes | None, entry: bytes | None) -> None:
-    """Either body may be absent, and be there beside an error."""
+    """Either body may be absent, and may be present together with an error."""
     ours = v3_answers.read_lac_answer(txn, status, ledger, lac, entry)
     fields = {"ledgerId": ledger, "lacBody": lac, "lastEntryBody": entry}
     assert ours == model.answer(pb.READ_LAC, txn, v3.code(status), **fields)
@@ -82,7 +82,7 @@ def test_read_lac_like_the_library(txn: int, status: int, ledger: int, lac: byte
 def test_batch_like_the_model(
     txn: int, ledger: int, start: int, entries: list[bytes], lac: int | None, time_ms: int | None
 ) -> None:
-    """Byte for byte the model, and to the library the same message as its own."""
+    """A batch has the model's bytes, and the library parses it."""
     ours = v3_answers.batch_answer(txn, ledger, start, entries, lac, time_ms)
     assert ours == model.batch(txn, ledger, start, entries, maxLAC=lac, lacUpdateTimestamp=time_ms)
     part = pb.Response.FromString(ours[4:]).batchReadResponse
@@ -93,7 +93,7 @@ def test_batch_like_the_model(
 
 @given(st.lists(BODY, max_size=8))
 def test_records_become_entries_in_place(entries: list[bytes]) -> None:
-    """A run of records, copied, is a run of a batch's entries after one walk."""
+    """A copied run of records becomes the entries of a batch in one pass."""
     run = bytearray(pack(entries))
     v3_answers.batch_entries(run)
     assert bytes(run) == b"".join(model.entry_prefix(len(entry)) + entry for entry in entries)
@@ -101,13 +101,13 @@ def test_records_become_entries_in_place(entries: list[bytes]) -> None:
 
 @pytest.mark.parametrize(("size", "prefix"), [(0, 4), (2**21 - 1, 4), (2**21, 5), (2**28 - 1, 5), (2**28, 6)])
 def test_prefixes_of_large_entries(size: int, prefix: int) -> None:
-    """Four bytes below 2 MiB; as many as the length needs above."""
+    """The prefix has four bytes below 2 MiB, and above that as many as the length needs."""
     assert v3_answers.prefix(size) == model.entry_prefix(size)
     assert len(v3_answers.prefix(size)) == prefix
 
 
 def test_a_large_batch() -> None:
-    """Entries above 2 MiB and below, in one answer."""
+    """A batch may have entries above and below 2 MiB."""
     entries = [bytes(2**21 + 5), E0, E1]
     answer = v3_answers.batch_answer(1, 7, 0, entries)
     assert list(pb.Response.FromString(answer[4:]).batchReadResponse.body) == entries

@@ -1,5 +1,5 @@
-"""The module client.write_window: any course of adds, answers and replaced bookies goes as in the model; waiting;
-limits.
+"""Test module client.write_window: any sequence of adds, responses and replaced bookies agrees with the model, and
+waiting and limits work.
 """
 
 import asyncio
@@ -24,27 +24,27 @@ SIZES = st.integers(1, 6).flatmap(
 
 
 class Ended(Exception):
-    """What the tests' windows say of a failed add."""
+    """The exception that the tests' windows raise for a failed add."""
 
 
 def explain(entry: int, error: Exception) -> Exception:
-    """The error of one add."""
+    """Return the exception of one add."""
     return Ended(f"{entry}: {error}")
 
 
 def window(sizes: tuple[int, int, int] = (3, 3, 2), **options: Any) -> WriteWindow:
-    """A window of ledger 7."""
+    """Return a window of ledger 7."""
     return WriteWindow(DIGEST.digester, 7, sizes, explain, **options)
 
 
 def ack(w: WriteWindow, index: int, *entries: int, code: int = 0) -> list[tuple[int, int, bool]]:
-    """Answers of the bookie at `index`."""
+    """Give the window responses of the bookie at `index`."""
     codes = np.full(len(entries), code, dtype=np.int32)
     return w.answered(index, np.array(entries, dtype=np.int64), codes)
 
 
 def stored(records: tuple[memoryview, Any, Any]) -> dict[int, bytes]:
-    """Entries by id, as a sender would read them."""
+    """Return entries by id, as a sender would read them."""
     view, offsets, entries = records
     assert offsets[0] == 0
     assert offsets[-1] == len(view)
@@ -56,7 +56,7 @@ def stored(records: tuple[memoryview, Any, Any]) -> dict[int, bytes]:
 
 
 class Course:
-    """One random course of events, in the window_ and in the model."""
+    """A random sequence of events, in the window and in the model."""
 
     def __init__(self, sizes: tuple[int, int, int], first: int, seed: int, *, advanced: bool) -> None:
         self.chance = random.Random(seed)
@@ -69,7 +69,7 @@ class Course:
         self.adds: list[Add] = []
 
     def add(self) -> None:
-        """Some adds; ids of one's own in any order, some of them twice."""
+        """Add some entries; with ids of the caller in any order, and some of them twice."""
         for _ in range(self.chance.randint(1, 30)):
             payload = self.chance.randbytes(self.chance.choice([0, 1, 30, 300, 5000]))
             entry = self.model.head + self.chance.randint(0, 40) if self.advanced else None
@@ -84,7 +84,7 @@ class Course:
             self.adds += [add] if add else []
 
     def send(self) -> None:
-        """What was added leaves, each entry to its write set."""
+        """Send everything that was added, each entry to its write set."""
         while self.window_.take(1.0, self.chance.choice([1, 1000, 1 << 20])):
             for index in range(self.sizes[0]):
                 records = self.window_.batch(index)
@@ -96,7 +96,7 @@ class Course:
         assert all(entry.sent for entry in self.model.pending.values())
 
     def answer(self) -> None:
-        """Answers in any order, late and refused ones among them."""
+        """Answer in any order, with late and refused adds among them."""
         self.chance.shuffle(self.sent)
         for _ in range(self.chance.randint(0, len(self.sent))):
             index, entry = self.sent.pop()
@@ -106,7 +106,7 @@ class Course:
         assert self.window_.release() == self.model.release()
 
     def replace(self) -> None:
-        """Another bookie at an index: it gets what it lacks."""
+        """Replace the bookie at an index; the new one gets the entries that the old one has not acknowledged."""
         index = self.chance.randrange(self.sizes[0])
         self.window_.unack(index)
         self.model.unack(index)
@@ -118,12 +118,12 @@ class Course:
             self.sent += [(index, int(entry)) for entry in ids]
 
     def hold(self) -> None:
-        """A change begins or ends."""
+        """Begin or end a change of the ensemble."""
         self.window_.holding = self.model.holding = not self.window_.holding
         assert self.window_.release() == self.model.release()
 
     def check(self) -> None:
-        """Both know the same."""
+        """Check that window and model agree."""
         assert (self.window_.head, self.window_.next, self.window_.lac) == (
             self.model.head,
             self.model.next,
@@ -138,7 +138,7 @@ class Course:
 @settings(max_examples=60)
 @given(SIZES, st.integers(0, 2**62), st.integers(0, 2**32), st.booleans())
 def test_any_course(sizes: tuple[int, int, int], first: int, seed: int, advanced: bool) -> None:
-    """Ids, records, what is acknowledged and what must be sent again are the model's; ids far above 2^31 too."""
+    """Ids, records, acknowledged entries and entries to send again are the model's, also with ids far above 2^31."""
     course = Course(sizes, first, seed, advanced=advanced)
     for _ in range(25):
         course.chance.choice([course.add, course.add, course.send, course.answer, course.replace, course.hold])()
@@ -148,7 +148,7 @@ def test_any_course(sizes: tuple[int, int, int], first: int, seed: int, advanced
 
 
 def test_acked_in_order() -> None:
-    """L8: an entry that has its quorum waits for those before it, and for the end of a change (L6)."""
+    """L8: an entry with its quorum waits for those before it, and for the end of an ensemble change (L6)."""
     w = window()
     first, second = w.append(b"a"), w.append(b"b")
     assert first
@@ -166,7 +166,7 @@ def test_acked_in_order() -> None:
 
 
 def test_replaced_bookie_has_acked_nothing() -> None:
-    """L2: acks of a bookie that was replaced no longer count; its successor gets those entries again."""
+    """L2: acknowledgements of a replaced bookie do not count, and its successor gets the entries again."""
     w = window((3, 3, 2))
     w.append(b"a")
     w.take(0.0)
@@ -180,7 +180,7 @@ def test_replaced_bookie_has_acked_nothing() -> None:
 
 
 def test_deferred_lac_follows_only_when_told() -> None:
-    """Acknowledged but not synced entries do not raise the LAC."""
+    """Entries that are acknowledged but not synced do not raise the LAC."""
     w = window(deferred=True)
     w.append(b"a")
     w.take(0.0)
@@ -194,7 +194,7 @@ def test_deferred_lac_follows_only_when_told() -> None:
 
 
 def test_judged_entries() -> None:
-    """Where the owner judges quorums, an entry completes when it says so."""
+    """If the owner decides on quorums, an entry is complete when the owner says so."""
     w = window((4, 3, 2), judged=True)
     w.append(b"a")
     w.take(0.0)
@@ -208,17 +208,17 @@ def test_judged_entries() -> None:
 
 
 def test_failures_by_index() -> None:
-    """The owner that delays changes asks which bookies have failed an entry."""
+    """An owner that delays ensemble changes can ask which bookies have failed an entry."""
     w = window((5, 3, 2), first=4)
     w.append(b"a")
     assert w.fail_index(4, 4) == (4,)
     assert w.fail_index(4, 1) == (1, 4)
-    assert w.fail_index(4, 3) == (1, 4)  # not of its write set
+    assert w.fail_index(4, 3) == (1, 4)  # bookie 3 is not in its write set
     assert w.fail_index(5, 0) == ()
 
 
 def test_overdue() -> None:
-    """The lowest incomplete entry that was sent before some time."""
+    """The lowest incomplete entry that was sent before a given time is overdue."""
     w = window()
     for _ in range(3):
         w.append(b"x")
@@ -230,7 +230,7 @@ def test_overdue() -> None:
 
 
 def test_limits() -> None:
-    """Count and bytes are bounded; an entry beyond the frame is refused and leaves nothing behind."""
+    """Number and bytes are limited, and an entry that is too large for a frame is refused and leaves nothing."""
     w = window(count_max=2, bytes_max=1000, record_bytes_max=600)
     with pytest.raises(ValueError, match=r"needs 640 bytes with its header; the limit is 600"):
         w.append(bytes(600))
@@ -243,7 +243,7 @@ def test_limits() -> None:
 
 
 def test_ids_that_share_a_place() -> None:
-    """What stood behind an acknowledged entry in the table is still found, be its place its own or another's."""
+    """An entry whose slot follows an acknowledged entry's in the table is still found, whatever its own slot is."""
     w = window((1, 1, 1), advanced=True)
     ids = [0, 64, 1, 128, 2, 65, 3]
     for entry in ids:
@@ -262,7 +262,7 @@ def test_ids_that_share_a_place() -> None:
 
 
 def test_missing_id_is_let_in() -> None:
-    """Ids of one's own: the one that all others wait for finds window_, else nobody would ever get on."""
+    """With ids of the caller, the id that all others wait for is accepted by a full window, or none could complete."""
     w = window((1, 1, 1), count_max=2, advanced=True)
     assert w.append(b"", 2)
     assert w.append(b"", 1)
@@ -278,13 +278,13 @@ def test_missing_id_is_let_in() -> None:
     [((3, 3, 2), 5, "pass none here"), ((2, 3, 1), -1, "ensemble >= write"), ((99, 65, 1), -1, "at most 64")],
 )
 def test_bad_arguments(sizes: tuple[int, int, int], entry: int, text: str) -> None:
-    """What cannot be is named."""
+    """The error names the invalid argument."""
     with pytest.raises(ValueError, match=text):
         window(sizes).append(b"", entry)
 
 
 def test_large_payloads_from_threads() -> None:
-    """Payloads that are digested without the GIL, from several threads: every record is whole, ids without a gap."""
+    """Payloads digested without the GIL by several threads make whole records, and ids have no gaps."""
     w = window((1, 1, 1), bytes_max=64 << 20)
 
     def adds(mark: int) -> None:
@@ -307,7 +307,7 @@ def test_large_payloads_from_threads() -> None:
 
 
 def test_awaiting_and_waiting() -> None:
-    """An add ends for those who await it and for threads that wait; the others cost nothing."""
+    """An add can be awaited, and waited for by threads; an unfinished one can be awaited again after a cancellation."""
 
     async def scenario() -> None:
         w = window((1, 1, 1))
@@ -348,7 +348,7 @@ def test_awaiting_and_waiting() -> None:
     st.booleans(),
 )
 def test_many_at_once_are_as_one_by_one(payloads: list[bytes], count_max: int, bytes_max: int, ends: bool) -> None:
-    """`append_many` over a buffer and offsets leaves the window as `append` of each, and ends where that does."""
+    """`append_many` with a buffer and offsets has the effect of `append` for each, and stops at the same entry."""
     offsets = np.cumsum([3, *map(len, payloads)], dtype=np.int64)
     buffer = b"..." + b"".join(payloads)
     many, single = (window(count_max=count_max, bytes_max=bytes_max) for _ in range(2))
@@ -378,7 +378,7 @@ def test_many_at_once_are_as_one_by_one(payloads: list[bytes], count_max: int, b
 
 
 def test_many_are_checked() -> None:
-    """Offsets that no array has, an entry that is too large, a window that counts not, one that failed."""
+    """Invalid offsets, an entry that is too large, a window with ids of the caller, and a failed window are refused."""
     w = window(record_bytes_max=200)
     for offsets in ([0, 5], [2, 1], [-1, 2]):
         with pytest.raises(ValueError, match="do not fit 4 bytes"):
