@@ -325,9 +325,7 @@ with TlsPeer({bookie.address!r}, context) as peer:
 
 
 def test_client_certificates(tmp_path: Path, ca: Authority, party: Party) -> None:
-    """If client certificates are required, the right authority's are accepted; none, foreign and expired ones are
-    not.
-    """
+    """If client certificates are required, those of the right authority are accepted; expired ones are not."""
     other = Authority(tmp_path / "other", "another authority")
     bad = [None, other.issue("client"), ca.issue("late", age_days=30)]
     with local_bookie(tmp_path, tls=settings_of(party, trust=ca.certificate)) as bookie:
