@@ -69,7 +69,7 @@ class SilentConnections:
 
     port: int
     members: list[Intruder]
-    thrown_out: Counter[str] = field(default_factory=Counter)
+    disconnected: Counter[str] = field(default_factory=Counter)
     """By kind: the number of connections that the bookie has closed."""
 
     def run(self, told: Connection) -> None:
@@ -94,7 +94,7 @@ class SilentConnections:
                 for number, _ in watch.poll(left, 256):
                     self._hear(everybody, number)
         told.recv()
-        told.send(dict(self.thrown_out))
+        told.send(dict(self.disconnected))
 
     def _say(self, one: Intruder) -> None:
         assert one.sock is not None
@@ -113,7 +113,7 @@ class SilentConnections:
         except OSError:
             alive = False
         if not alive:
-            self.thrown_out[one.kind] += 1
+            self.disconnected[one.kind] += 1
             del everybody[number]
             one.sock.close()
             one.sock = None
@@ -155,10 +155,10 @@ def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) 
             return mobs[-1]
 
         found = paired(bookie, Plan(**plan), around)
-    thrown_out: Counter[str] = Counter()
+    disconnected: Counter[str] = Counter()
     for one in mobs:
-        thrown_out.update(one.result)
-    print(json.dumps({"thrown_out": thrown_out, **found}))
+        disconnected.update(one.result)
+    print(json.dumps({"disconnected": disconnected, **found}))
 
 
 if __name__ == "__main__":

@@ -189,7 +189,7 @@ class RunningService:
             self._control.stored.write_close(ledger, master_key(password))
         except BookKeeperError as error:
             return pb.WriteClosed(ledger=ledger, problem=one_line(error))
-        return pb.WriteClosed(ledger=ledger, told=True)
+        return pb.WriteClosed(ledger=ledger, announced=True)
 
 
 def _disk(one: Any) -> pb.Disk:

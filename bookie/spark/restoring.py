@@ -92,6 +92,6 @@ async def _all(
 
     async with opened("bkpipe", open_driver(uri), given) as environment:
         found = await rows(work(environment, wanted))
-        held = [ledger for ledger in wanted if found[ledger].state == "held"]
-        found |= await rows(work(environment, held))
+        locked = [ledger for ledger in wanted if found[ledger].state == "locked"]
+        found |= await rows(work(environment, locked))
     return [{**asdict(row), "taken_by": list(row.taken_by)} for row in found.values()]

@@ -62,8 +62,8 @@ class Crowd:
 
     manners: Manners
     port: int
-    thrown_out: int = 0
-    came: int = 0
+    disconnected: int = 0
+    opened: int = 0
     _members: dict[int, Member] = field(default_factory=dict)
     _watch: select.epoll = field(default_factory=select.epoll)
     _began: float = field(default_factory=time.monotonic)
@@ -97,8 +97,8 @@ class Crowd:
         if self.manners.receive_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.manners.receive_bytes)
         sock.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT: ports by connection, not by address
-        sock.bind((f"127.0.0.{2 + self.came % self.manners.addresses}", 0))
-        self.came += 1
+        sock.bind((f"127.0.0.{2 + self.opened % self.manners.addresses}", 0))
+        self.opened += 1
         if sock.connect_ex(("127.0.0.1", self.port)) not in (0, errno.EINPROGRESS):
             sock.close()
             raise ConnectionError("the bookie's backlog is full, or this process is out of descriptors")
@@ -110,7 +110,7 @@ class Crowd:
         self._watch.register(member.sock, self._events(member))
 
     def _come_and_go(self) -> None:
-        due = int((time.monotonic() - self._began) * self.manners.comes_s) - self.came
+        due = int((time.monotonic() - self._began) * self.manners.comes_s) - self.opened
         for _ in range(min(due, COMERS_MOST)):
             sock = self._socket()
             sock.setsockopt(
@@ -159,7 +159,7 @@ class Crowd:
         return got > 0
 
     def _lose(self, number: int) -> None:
-        self.thrown_out += 1
+        self.disconnected += 1
         member = self._members.pop(number)
         self._watch.unregister(member.sock)
         member.sock.close()
@@ -176,4 +176,4 @@ def gather(manners: Manners, port: int, told: Connection) -> None:
         crowd.turn(TURN_S)
     told.recv()
     crowd.end()
-    told.send({"came": crowd.came, "thrown_out": crowd.thrown_out})
+    told.send({"opened": crowd.opened, "disconnected": crowd.disconnected})

@@ -181,7 +181,7 @@ def test_write_close(bookie: BookieProcess, channel: Any, driver: MetadataDriver
     ledger = write_ledger(bookie, driver, 1)
     request = pb.WriteCloseLedgersRequest(ledgers=[ledger, 4711])
     reply = stub_of(BookieStub, channel).WriteClose(request, timeout=CALL_S)
-    assert [(one.ledger, one.told) for one in reply.ledgers] == [(ledger, True), (4711, False)]
+    assert [(one.ledger, one.announced) for one in reply.ledgers] == [(ledger, True), (4711, False)]
     assert "4711" in reply.ledgers[1].problem
     with pytest.raises(grpc.RpcError, match="name 1 to 10000"):
         stub_of(BookieStub, channel).WriteClose(pb.WriteCloseLedgersRequest(), timeout=CALL_S)

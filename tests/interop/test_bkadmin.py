@@ -52,7 +52,7 @@ def test_a_cluster_from_its_first_day_to_its_last(
     assert all(row["entries"] > 0 and "error" not in row for row in driven["workloads"])
     (ledger,) = driven["ledgers"]
     written = bkadmin("ledgermetadata", ledger)["last_entry"] + 1
-    assert bkadmin("bookiesanity", left.id)["state"] == "well"
+    assert bkadmin("bookiesanity", left.id)["state"] == "ok"
     (ours,) = bookies(1, metadataServiceUri=uri)
     lost.stop()
     (copied,) = bkadmin("recover", lost.id, "--yes", "--delete-cookie")["ledgers"]

@@ -58,4 +58,4 @@ def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) ->
             ask(driver, here, cluster.timeout_s, question)
         finally:
             driver.ledgers.delete(ledger)
-    show(output, "", bookie=here, ledger=ledger, entries=count, state="well")
+    show(output, "", bookie=here, ledger=ledger, entries=count, state="ok")

@@ -3,7 +3,7 @@
 import click
 
 from admin.bkadmin.admin_port import AdminPort, with_admin
-from admin.bkadmin.commands.lastmark import told
+from admin.bkadmin.commands.lastmark import rows_of
 from admin.bkadmin.options import with_output
 from bookie.terminal.output import show
 
@@ -18,4 +18,4 @@ def command(*, admin: AdminPort, output: str) -> None:
 
     with admin.open() as port:
         stub = port.stub(BookieStub)
-        show(output, "marks", told(port.call(stub.Flush, pb.FlushRequest())))
+        show(output, "marks", rows_of(port.call(stub.Flush, pb.FlushRequest())))

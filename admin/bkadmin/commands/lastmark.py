@@ -42,10 +42,10 @@ def asked(admin: AdminPort) -> list[dict[str, Any]]:
 
     with admin.open() as port:
         stub = port.stub(BookieStub)
-        return told(port.call(stub.GetLastMarks, pb.GetLastMarksRequest()))
+        return rows_of(port.call(stub.GetLastMarks, pb.GetLastMarksRequest()))
 
 
-def told(marks: "pb.LastMarks") -> list[dict[str, Any]]:
+def rows_of(marks: "pb.LastMarks") -> list[dict[str, Any]]:
     """Return a row for each mark."""
     return [
         row(one.journal, one.file_id, one.offset, one.path, counts=one.counts)

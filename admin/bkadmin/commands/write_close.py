@@ -31,56 +31,56 @@ def command(
 
     The announcement is advisory: a bookie with one entry log per ledger rotates that log at its next checkpoint, and
     the writer may still continue. Bookies that do not support the operation are skipped. The exit code is 3 when a
-    bookie that does could not be told.
+    bookie that does could not get the announcement.
     """
     rows: list[dict[str, Any]]
     if admin.given:
         one_port = admin.within(cluster.conf, cluster.timeout_s)
-        rows = [{"ledger": one, "state": state} for one, state in told(one_port, ledgers)]
+        rows = [{"ledger": one, "state": state} for one, state in announced_by(one_port, ledgers)]
     else:
         with cluster.open() as driver:
             found = {
                 one: driver.ledgers.read(one).value for one in ledgers
-            }  # read all metadata before any bookie is told
+            }  # read all metadata before the first announcement
             rows = [row for one, value in found.items() for row in everywhere(driver, one, value, cluster.timeout_s)]
     show(output, "bookies", rows)
     if any(row["state"].startswith("failed") for row in rows):
         context.exit(EXIT_PARTIAL)
 
 
-def told(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
-    """Tell one bookie, through its admin port; return the outcome for each ledger."""
+def announced_by(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, str]]:
+    """Announce the ends of ledgers to one bookie through its admin port; return the outcome for each ledger."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415
 
     with admin.open() as port:
         stub = port.stub(BookieStub)
         reply = port.call(stub.WriteClose, pb.WriteCloseLedgersRequest(ledgers=ledgers))
-    return [(one.ledger, "told" if one.told else f"failed: {one.problem}") for one in reply.ledgers]
+    return [(one.ledger, "announced" if one.announced else f"failed: {one.problem}") for one in reply.ledgers]
 
 
 def everywhere(
     driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", timeout_s: float
 ) -> list[dict[str, Any]]:
-    """Tell each bookie of the ledger's last ensemble; return a row for each."""
+    """Announce the end of a ledger to each bookie of its last ensemble; return a row for each."""
     from bookie.client.entries.digest import master_key  # noqa: PLC0415
 
     key = master_key(value.password)
     return [
-        {"ledger": ledger, "bookie": one, "state": tell(driver, one, ledger, key, timeout_s)}
+        {"ledger": ledger, "bookie": one, "state": announced_to(driver, one, ledger, key, timeout_s)}
         for one in value.segments[-1].bookies
     ]
 
 
-def tell(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
-    """Tell one bookie, over the data port; return the outcome as a line."""
+def announced_to(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
+    """Announce the end of a ledger to one bookie over the data port; return the outcome as a line."""
     from bookie.client.wire.extensions import WRITE_CLOSE  # noqa: PLC0415
 
     def question(channel: "ChannelV3") -> str:
         if WRITE_CLOSE not in channel.extensions:
             return "does not support write close"
         channel.write_close(ledger, key)
-        return "told"
+        return "announced"
 
     try:
         return ask(driver, bookie, timeout_s, question)

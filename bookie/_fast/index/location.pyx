@@ -358,7 +358,7 @@ cdef void leave(IndexReader* reader) noexcept nogil:
     bk_add(&reader.index.inside, -1)
 
 
-cdef Status told(IndexReader* reader, int64_t ledger, Status status) noexcept nogil:
+cdef Status leave_with(IndexReader* reader, int64_t ledger, Status status) noexcept nogil:
     """Leave, and return the result for the caller: damage is noted, and no entry of a ledger in doubt is denied."""
     leave(reader)
     if status == CORRUPT or status == IO_ERROR:
@@ -378,7 +378,7 @@ cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, Ind
         status = NO_ENTRY
     if status == OK:
         fill_hit(&run, <uint32_t> (entry - run.first), hit)
-    return told(reader, ledger, status)
+    return leave_with(reader, ledger, status)
 
 
 cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
@@ -397,7 +397,7 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
         fill_hit(&run, slot, hit)
         if hit.entry > entry and doubts_hold(&reader.index.doubts, ledger):
             status = NO_ENTRY                   # a lost run may lie before the one found
-    return told(reader, ledger, status)
+    return leave_with(reader, ledger, status)
 
 
 cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, IndexRun* run) noexcept nogil:
@@ -410,7 +410,7 @@ cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, Ind
         run_describe(&stored, reader.lengths, run)
         if run.first > entry and doubts_hold(&reader.index.doubts, ledger):
             status = NO_ENTRY
-    return told(reader, ledger, status)
+    return leave_with(reader, ledger, status)
 
 
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
@@ -423,7 +423,7 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
         entry[0] = run.first + run.count - 1
         if doubts_hold(&reader.index.doubts, ledger):
             status = NO_ENTRY                   # a lost run may lie after the one found
-    return told(reader, ledger, status)
+    return leave_with(reader, ledger, status)
 
 
 cdef Status each_of(IndexReader* reader, uint32_t table, EachOf* each) noexcept nogil:
@@ -465,19 +465,19 @@ cdef void miss(void* context) noexcept nogil:
 cdef Status index_each_ledger(IndexReader* reader, ledger_fn each, void* context, bint forgiving) noexcept nogil:
     cdef EachOf all_ = EachOf(each, NULL, context, forgiving, 0, False)
     cdef Status status = enter(reader)
-    return status if status != OK else told(reader, -1, each_of(reader, TABLE_LEDGERS, &all_))
+    return status if status != OK else leave_with(reader, -1, each_of(reader, TABLE_LEDGERS, &all_))
 
 
 cdef Status index_each_fence(IndexReader* reader, fence_fn each, void* context) noexcept nogil:
     cdef EachOf all_ = EachOf(NULL, each, context, False, 0, False)
     cdef Status status = enter(reader)
-    return status if status != OK else told(reader, -1, each_of(reader, TABLE_FENCES, &all_))
+    return status if status != OK else leave_with(reader, -1, each_of(reader, TABLE_FENCES, &all_))
 
 
 cdef Status index_check_doubts(IndexReader* reader) noexcept nogil:
     cdef EachOf all_ = EachOf(NULL, NULL, NULL, False, 0, False)
     cdef Status status = enter(reader)
-    return status if status != OK else told(reader, -1, each_of(reader, TABLE_DOUBTS, &all_))
+    return status if status != OK else leave_with(reader, -1, each_of(reader, TABLE_DOUBTS, &all_))
 
 
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:
@@ -492,7 +492,7 @@ cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, voi
         status = each(context, &run)
         if status == OK:
             status = search_following(&reader.search, &stored)
-    status = told(reader, ledger, NO_ENTRY if status == OK or status == END else status)
+    status = leave_with(reader, ledger, NO_ENTRY if status == OK or status == END else status)
     return OK if status == NO_ENTRY else status
 
 
@@ -512,7 +512,7 @@ cdef Status index_walk(IndexReader* reader, int64_t* ledger, int64_t* entry, uin
         most -= 1
         if status == OK and most:
             status = search_following(&reader.search, &run)
-    return told(reader, -1, status)
+    return leave_with(reader, -1, status)
 
 
 cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:

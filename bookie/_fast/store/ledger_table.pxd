@@ -44,7 +44,7 @@ cdef struct KeptFence:
 cdef struct Quarantined:
     Chained chained
     uint32_t reasons         # a bit for each QuarantineReason seen
-    uint32_t told            # those that were logged
+    uint32_t logged          # those that were logged
 
 cdef struct LedgerMap:
     LedgerCounts* counts

@@ -95,13 +95,13 @@ cdef int64_t collect(Store* store, bint fresh, Note* out, int64_t most) noexcept
         for b in range(map.quarantined.size if map.quarantined.count else 0):
             entry = <Quarantined*> map.quarantined.buckets[b]
             while entry != NULL and found < most:
-                bits = entry.reasons & ~entry.told if fresh else entry.reasons
+                bits = entry.reasons & ~entry.logged if fresh else entry.reasons
                 if bits:
                     out[found].ledger = entry.chained.ledger
                     out[found].reasons = bits
                     found += 1
                 if fresh:
-                    entry.told |= bits
+                    entry.logged |= bits
                 entry = <Quarantined*> entry.chained.next
         pthread_mutex_unlock(&store.shards[i].lock)
     return found

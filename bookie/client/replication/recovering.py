@@ -25,7 +25,7 @@ class Outcome:
     Attributes:
         ledger: The id of the ledger.
         total: The number of ledgers that have a lost bookie.
-        state: `to copy`, `copied`, `whole` (the ledger has no lost bookie any more), `gone` or `failed`.
+        state: `to copy`, `copied`, `complete` (the ledger has no lost bookie any more), `deleted` or `failed`.
         first_entries: The first entries of the segments that have a lost bookie.
         error: Why the ledger failed.
     """
@@ -34,7 +34,7 @@ class Outcome:
     total: int
     """The number of ledgers that have a lost bookie."""
     state: str
-    """`to copy`, `copied`, `whole` (it has no lost bookie any more), `gone` or `failed`."""
+    """`to copy`, `copied`, `complete` (it has no lost bookie any more), `deleted` or `failed`."""
     first_entries: tuple[int, ...]
     error: str = ""
 
@@ -86,7 +86,7 @@ async def recover(
             except ClientClosed:
                 raise
             except NoSuchLedgerMetadata:
-                state = "gone"
+                state = "deleted"
             except BookKeeperError as failure:
                 state, error = "failed", str(failure)
         yield Outcome(one, len(found), state, named, error)
@@ -103,7 +103,7 @@ def refuse_writable(lost: frozenset[str], writable: frozenset[str]) -> None:
 
 
 async def copy_lost(environment: Environment, copier: Copier, ledger: int, lost: frozenset[str], *, fence: bool) -> str:
-    """Copy the entries that one ledger has on `lost`. Returns `copied`, `whole` if there are none, or `open`.
+    """Copy the entries that one ledger has on `lost`. Returns `copied`, `complete` if there are none, or `open`.
 
     With `fence`, an open ledger is fenced and closed if that is necessary. Otherwise its last part stays as it is,
     and the result is `open`. Raises NoSuchLedgerMetadata, and the errors of `Copier.replicate_all`.
@@ -117,7 +117,7 @@ async def copy_lost(environment: Environment, copier: Copier, ledger: int, lost:
     await copier.replicate_all(known, closed)
     if len(closed) < len(bad):
         return "open"
-    return "copied" if bad or fenced else "whole"
+    return "copied" if bad or fenced else "complete"
 
 
 async def _lost_parts(environment: Environment, ledger: int, lost: frozenset[str]) -> tuple[Known, list[Fragment]]:

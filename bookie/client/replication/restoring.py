@@ -26,7 +26,7 @@ class Restored:
 
     ledger: int
     state: str
-    """`copied`, `rewritten`, `whole` or `gone`; or if it is not done, `held` by a worker, `off`, `open` or `failed`."""
+    """`copied`, `rewritten`, `complete` or `deleted`; if it is not done, `locked`, `disabled`, `open` or `failed`."""
     entries: int = 0
     bytes: int = 0
     taken_by: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ async def _each(
         except ClientClosed:
             raise
         except NoSuchLedgerMetadata:
-            state = "gone"
+            state = "deleted"
         except BookKeeperError as failure:
             state, error = "failed", str(failure)
         pause = max((pause_s(bookie, environment.cluster, environment.config) for bookie in taken), default=0.0)
@@ -86,10 +86,10 @@ async def _locked(
     environment: Environment, ledger: int, work: Callable[[int], Awaitable[str]]
 ) -> tuple[str, tuple[str, ...]]:
     if not await environment.queue.enabled():
-        return "off", ()
+        return "disabled", ()
     async with environment.queue.lock(ledger) as ours:
         if not ours:
-            return "held", ()
+            return "locked", ()
         before = (await environment.metadata.read(ledger)).value
         state = await work(ledger)
         return state, _taken(before, (await environment.metadata.read(ledger)).value)

@@ -66,7 +66,7 @@ class Rewriter:
     async def ledger(self, ledger: int, runs: Runs) -> str:
         """Repair one ledger.
 
-        Returns `rewritten`, `copied` if a bookie was replaced, `whole` if no bookie must hold the entries any more,
+        Returns `rewritten`, `copied` if a bookie was replaced, `complete` if no bookie must hold the entries any more,
         or `open`. Entries of the last part of an open ledger are only written again, since its writer replaces
         bookies. Raises NoSuchLedgerMetadata, and ReplicationError if no replica has an entry, after all others are
         done.
@@ -82,7 +82,7 @@ class Rewriter:
         refused = [
             bookie for bookie, pieces in wanted.items() if not await self._write(known, bookie, pieces, differ, lost)
         ]
-        state = "rewritten" if len(refused) < len(wanted) else "whole"
+        state = "rewritten" if len(refused) < len(wanted) else "complete"
         segments = {known.metadata.segment_of(piece.start) for one in refused for piece in wanted[one]}
         firsts = {segment.first_entry for segment in segments}
         bad = [part for part in fragments(known.metadata, last) if part.bookie in refused and part.first in firsts]

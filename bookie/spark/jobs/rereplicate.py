@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
 
-DONE = ("copied", "rewritten", "whole", "gone")
-NOT_DONE = ("held", "off", "open", "failed")
+DONE = ("copied", "rewritten", "complete", "deleted")
+NOT_DONE = ("locked", "disabled", "open", "failed")
 OUTCOME = (
     "ledger bigint, state string, entries bigint, bytes bigint, taken_by array<string>, paused_ms bigint, error string"
 )

@@ -109,7 +109,7 @@ class LogScrub:
         """The rate limit of reading."""
         return self._pace
 
-    def told(self, count: int) -> None:
+    def count_read(self, count: int) -> None:
         """Report that `count` more bytes were read."""
         self._progress(count)
 
@@ -215,7 +215,7 @@ class _Scan:
         before = 0
         while (part := rows.read()) is not None:
             self._judge(part)
-            self._of.told(rows.position - before)
+            self._of.count_read(rows.position - before)
             self.done.bytes = before = rows.position
 
     def _judge(self, rows: Rows) -> None:

@@ -116,7 +116,7 @@ def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkA
     with ChannelV3.connect(*pair[1].address) as channel:
         channel.add(both, 0, b"x", digest=digest, lac=-1, length=1)
     told = bkadmin("write-close", both, "-o", "json")
-    assert {row["state"] for row in told.json["bookies"]} == {"told"}
+    assert {row["state"] for row in told.json["bookies"]} == {"announced"}
     assert bkadmin("deleteledger", here, "--dry-run").code == 0
     assert bkadmin("deleteledger", here).code == 1  # nobody can answer the question
     assert driver.ledgers.read(here).version >= 0

@@ -99,9 +99,9 @@ def test_orders(bookie: BookieProcess, bkadmin: BkAdmin) -> None:
     assert "no findings" in bkadmin("scrub", "--findings").out
     assert bkadmin("simpletest", "-e", 1, "-w", 1, "-a", 1, "-n", 3, "--keep").code == 0
     (ledger,) = (row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"])
-    assert "told" in bkadmin("write-close", ledger).out
+    assert "announced" in bkadmin("write-close", ledger).out
     closed = bkadmin("write-close", ledger, 4711, "--admin", bookie.admin, "-o", "json")
-    assert [row["state"][:6] for row in closed.json["bookies"]] == ["told", "failed"]
+    assert [row["state"].partition(":")[0] for row in closed.json["bookies"]] == ["announced", "failed"]
     assert closed.code == 3
 
 

@@ -23,7 +23,7 @@ def restored(cluster: Cluster, *ledgers: int, lost: str = GHOST, fence: bool = F
 
 @pytest.mark.thorough
 def test_nobody_is_fought(cluster: Cluster) -> None:
-    """A ledger held by a worker is left to it, and nothing is copied while replication is disabled.
+    """A ledger that a worker has locked is left to it, and nothing is copied while replication is disabled.
 
     Then the ledger is copied, once, and its lock is free again; a deleted ledger stops no other.
     """
@@ -33,21 +33,21 @@ def test_nobody_is_fought(cluster: Cluster) -> None:
     gone = asyncio.run(cluster.write([(0, (one, GHOST, two))], 3))
     cluster.driver.ledgers.delete(gone)
     replication.enable(enabled=False)
-    assert [row.state for row in restored(cluster, ledger)] == ["off"]
+    assert [row.state for row in restored(cluster, ledger)] == ["disabled"]
     replication.enable(enabled=True)
     with replication.lock(ledger) as ours:
         assert ours
-        assert [row.state for row in restored(cluster, ledger)] == ["held"]
+        assert [row.state for row in restored(cluster, ledger)] == ["locked"]
         assert replication.holders().keys() == {ledger}
     (ensemble,) = cluster.bookies_of(ledger)
     assert GHOST in ensemble
     first, second = restored(cluster, gone, ledger)
-    assert (first.state, second.state, second.entries) == ("gone", "copied", 21)
+    assert (first.state, second.state, second.entries) == ("deleted", "copied", 21)
     metadata = cluster.wait_without(ledger, GHOST)
     assert second.taken_by == (metadata.segments[0].bookies[1],)
     cluster.holds(ledger, metadata)
     assert replication.holders() == {}
-    assert [row.state for row in restored(cluster, ledger)] == ["whole"]
+    assert [row.state for row in restored(cluster, ledger)] == ["complete"]
 
 
 def test_an_open_ledger_is_fenced_when_told(cluster: Cluster) -> None:

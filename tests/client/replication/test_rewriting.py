@@ -64,7 +64,7 @@ def test_what_nobody_has(cluster: Cluster) -> None:
     assert row.error.startswith(
         f"1 entries are on no other replica; the first one: ledger {ledger}, entry 4: no replica has a valid copy"
     )
-    assert (other.state, other.entries) == ("whole", 0)
+    assert (other.state, other.entries) == ("complete", 0)
 
 
 def test_a_segment_that_cannot_be_copied_stops_no_other(cluster: Cluster) -> None:

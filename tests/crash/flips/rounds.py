@@ -71,7 +71,7 @@ class Tally:
             found - self.left - self.unrepaired, self.left, self.unrepaired, self.wrong, self.denials, self.ends,
         )]  # fmt: skip
 
-    HEAD = ("flips", "found by a read", "found by the scrub", "told at the start", "start refused", "harmless",
+    HEAD = ("flips", "found by a read", "found by the scrub", "reported at the start", "start refused", "harmless",
             "missed", "repaired", "left", "not repaired", "wrong answers", "wrong denials", "ends")  # fmt: skip
 
 

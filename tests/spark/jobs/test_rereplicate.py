@@ -67,10 +67,10 @@ def test_a_bookie_is_lost_and_replaced(
                 assert ours
                 code, summary = told(*words)
             driver.stop()
-            assert (code, summary["held"], summary["open"], summary["copied"]) == (3, 1, 1, 1)
+            assert (code, summary["locked"], summary["open"], summary["copied"]) == (3, 1, 1, 1)
             assert lost.id in bk.ledger_metadata(whole).segments[0].bookies
             code, summary = told(*words, "--fence-open")
-            assert (code, summary["copied"], summary["whole"], summary["left"]) == (0, 2, 1, [])
+            assert (code, summary["copied"], summary["complete"], summary["left"]) == (0, 2, 1, [])
         closed = (whole, short, writer.id)
         for one in closed:
             named = {bookie for part in bk.ledger_metadata(one).segments for bookie in part.bookies}

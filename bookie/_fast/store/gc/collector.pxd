@@ -18,5 +18,5 @@ cdef class DirectoryCollector:
     cdef dict live               # live bytes by log id, for logs that were closed before the walk
     cdef int need(self) except -1
     cdef int check(self, Status status, str doing) except -1
-    cdef object told(self, const Result* result)
+    cdef object collected(self, const Result* result)
     cdef object collect(self, uint32_t log_id, bint move)

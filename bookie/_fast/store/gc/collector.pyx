@@ -185,7 +185,7 @@ cdef class DirectoryCollector:
         self.need()
         return drop_fences(self.handle, kept_ms)
 
-    cdef object told(self, const Result* r):
+    cdef object collected(self, const Result* r):
         return Collected(OUTCOMES[<int> r.outcome], r.moved_records, r.moved_bytes, r.dropped_records, r.dropped_bytes,
                          r.file_bytes, None if r.torn_at < 0 else r.torn_at,
                          None if r.ledger < 0 else r.ledger, None if r.ledger < 0 else r.entry,
@@ -204,7 +204,7 @@ cdef class DirectoryCollector:
             status = collect_log(&self.compaction, log_id, move, live, &result)
         self.live.pop(log_id, None)
         self.check(status, f"collecting log {log_id:x}")
-        return self.told(&result)
+        return self.collected(&result)
 
     def compact(self, uint32_t log_id):
         return self.collect(log_id, True)
@@ -238,7 +238,7 @@ cdef class DirectoryCollector:
             status = remove_log(&self.compaction, log_id, &result)
         self.live.pop(log_id, None)
         self.check(status, f"removing log {log_id:x}")
-        return self.told(&result)
+        return self.collected(&result)
 
     def finish(self):
         """Close the compaction log; the next compaction begins another. OSError if a write failed, which is fatal."""
