@@ -18,8 +18,8 @@ pytest_plugins = [
     *(f"tests.fixtures.{name}" for name in FIXTURES if (ROOT / f"tests/fixtures/{name}.py").exists()),
 ]
 
-# The same on every machine: with CI set, pytest prints megabytes that differ whole, and hypothesis draws nothing new.
-# What must pass before a change goes in draws the same every time (.ci/run); other runs look further.
+# The same on every machine: with CI set, pytest prints megabytes of differences, and hypothesis draws nothing new.
+# Runs that a change must pass always draw the same examples (.ci/run), while other runs look further.
 os.environ.pop("CI", None)
 settings.register_profile("bookie", deadline=None, print_blob=True, derandomize="BOOKIE_SAME_DRAWS" in os.environ)
 settings.load_profile("bookie")
@@ -33,7 +33,7 @@ def stale_modules() -> list[str]:
         name = ".".join(source.relative_to(ROOT).with_suffix("").parts)
         spec = importlib.util.find_spec(name)
         if spec is None and source.parent.name == "testing":
-            continue  # tests of planned faults skip without it
+            continue  # tests of planned faults are skipped without it
         if spec is None or spec.origin is None:
             found.append(f"{name} is not compiled")
             continue

@@ -62,9 +62,7 @@ def test_certificates_have_roles() -> None:
 
 
 def test_an_open_bookie_knows_everybody() -> None:
-    """This only holds if it is configured; else a caller without credentials may read metrics, and is told what more
-    needs.
-    """
+    """Without configuration, a caller without credentials may read metrics, and is told what other calls need."""
     assert Access(AccessSettings(insecure_allowed=True)).caller() == Caller("local", Role.ADMIN)
     access = Access(AccessSettings())
     assert access.caller() == Caller("local", Role.METRICS)
@@ -113,9 +111,7 @@ def test_a_tokens_file_that_cannot_be_used(tmp_path: Path, text: str, mode: int,
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize(("mode", "refused"), [(0o440, False), (0o400, False), (0o444, True), (0o460, True)])
 def test_a_file_of_another_user(tmp_path: Path, mode: int, refused: bool) -> None:
-    """S8: we may be able to read it through our group, as secrets are mounted in containers; nobody else may read or
-    write it.
-    """
+    """S8: our group may be able to read the file, as for secrets mounted in containers; nobody else may access it."""
     path = tokens(tmp_path, f"operate:{OPERATOR}")
     os.chown(path, NOBODY, -1)
     Path(path).chmod(mode)

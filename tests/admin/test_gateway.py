@@ -1,6 +1,4 @@
-"""The door and the relay in front of gRPC, with a plain server behind them: all bytes, both ends, peer names,
-limits.
-"""
+"""The door and the relay in front of gRPC, with a plain server behind them: bytes, both ends, peer names, limits."""
 
 import contextlib
 import hashlib

@@ -215,9 +215,7 @@ def test_uris_that_cannot_be_used(query: str, says: str) -> None:
     ],
 )
 def test_a_start_that_is_refused(new_bookies: Bookies, settings: dict[str, str], says: str) -> None:
-    """S1, S3: an admin port that is open to everybody, or differs from what is configured, is refused; exit code 1 and
-    one line.
-    """
+    """S1, S3: an admin port that is open to everybody, or not as configured, is refused with exit code 1."""
     (bookie,) = new_bookies(1, **settings)
     assert bookie.run() == 1
     assert says in bookie.log_text()
@@ -263,9 +261,7 @@ def slow() -> Iterator[tuple[Slow, WorkPool, Any]]:
 
 @pytest.mark.thorough
 def test_too_many_at_a_time(slow: tuple[Slow, WorkPool, Any]) -> None:
-    """Excess calls are refused with RESOURCE_EXHAUSTED and a text at once; waiting calls are served, unless their
-    callers gave up.
-    """
+    """Excess calls are refused with RESOURCE_EXHAUSTED at once; waiting calls are served unless cancelled."""
     control, pool, stub = slow
     ask = metrics_pb.GetMetricsRequest()
     watched = stub.Watch(metrics_pb.WatchMetricsRequest(interval_ms=INTERVAL_MS_MAX), timeout=CALL_S)  # requests once

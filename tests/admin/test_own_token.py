@@ -1,6 +1,4 @@
-"""The token that a bookie creates for its own user: found automatically, by no other user, and never sent to another
-process.
-"""
+"""The token that a bookie creates for its own user: it is found by that user only, and sent to no other process."""
 
 import os
 import signal
@@ -75,11 +73,11 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     assert bookie.stop() == 0
     assert token not in bookie.log_text()
     assert find(bookie.admin) is None  # the file of a stopped bookie belongs to no port
-    assert guide.path() is None  # also for a program that knew it before
+    assert guide.path() is None  # also for a program that has used it before
     bookie.start()
     assert guide.path() == str(file)
     bookie.signal(signal.SIGKILL)
-    os.waitid(os.P_PID, bookie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, which nobody has noticed yet
+    os.waitid(os.P_PID, bookie.pid, os.WEXITED | os.WNOWAIT)  # the process has ended, but was not waited for
     assert guide.path() is None
 
 
@@ -133,7 +131,7 @@ post.stop()
         with _being(OTHER - 1):
             assert find(f"127.0.0.1:{port}") is None
         taken = Signpost("127.0.0.1", port, ours)
-        taken.start()  # logs it and continues
+        taken.start()  # it logs the problem and continues
         taken.stop()
         theirs.stdin.close()
     with _post(port, ours):
@@ -143,9 +141,7 @@ post.stop()
 
 
 def test_only_a_file_of_the_right_mode_counts(tmp_path: Path) -> None:
-    """A file that others can read, a link and a missing file are not used; `make` replaces a file that is not ours
-    alone.
-    """
+    """A file that others can read, a link and a missing file are not used; `make` replaces a file that is not ours."""
     port, file = free_port(), make(tmp_path)
     with _post(port, file):
         assert find(f"127.0.0.1:{port}") == str(file)

@@ -1,6 +1,4 @@
-"""The admin port: it serves the embedded store, never shares its port, and stays closed if there is nothing to
-serve.
-"""
+"""The admin port serves the embedded store, never shares its port, and stays closed if there is nothing to serve."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -74,9 +72,7 @@ def test_a_watcher_of_its_health_holds_up_no_stop() -> None:
 
 @contextlib.contextmanager
 def guarded(tmp_path: Path) -> Iterator[tuple[grpc.Channel, grpc.Channel, Callable[[], None]]]:
-    """A plane with a token and a metadata store, connections without and with the token, and a check of the store with
-    it.
-    """
+    """A plane with a token and a metadata store, connections with and without the token, and a check of the store."""
     owner = open_driver(f"lmdb://{tmp_path}/store")
     owner.start()
     instance = owner.cluster.initialize()

@@ -122,9 +122,7 @@ def test_grpc_wants_the_role_of_the_table(guarded: BookieProcess, method: str) -
 
 
 def test_some_requests_need_more(guarded: BookieProcess) -> None:
-    """The stored value of a ledger needs the right to write; cookies, the cluster's key and mass deletions need the
-    role admin.
-    """
+    """The stored value of a ledger needs write; cookies, the cluster's key and mass deletions need admin."""
     pb, store = metadata_service_pb2, "bookie.metadata.v1.MetadataStore"
     force = garbage_service_pb2.ForceGarbageRequest(mass_deletion=True)
     for method, request, needed in (

@@ -1,6 +1,4 @@
-"""The services of the admin port on a real bookie: what they report is true, and requests take effect and are
-audited.
-"""
+"""The services of the admin port on a real bookie: reports are true, and requests take effect and are audited."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -49,12 +49,12 @@ def signed(subject: x509.Name, names: tuple[x509.GeneralName, ...] = ()) -> byte
         (("0:writer",), "writer"),
         (("0: writer , reader",), "writer"),
         (("1:cluster;0:writer",), "writer"),
-        (("0:writer;0:reader",), None),  # the last of several counts upstream
-        (("0:reader,writer",), None),  # the first role counts
+        (("0:writer;0:reader",), None),  # upstream uses the last one of several
+        (("0:reader,writer",), None),  # the first role is used
         (("1:writer",), None),
         (("writer",), None),
         (("0:",), None),
-        (("0:other", "0:writer"), None),  # the first unit counts
+        (("0:other", "0:writer"), None),  # the first unit is used
         ((), None),
     ],
 )
@@ -94,9 +94,7 @@ def test_names_beside_the_subject(name: x509.GeneralName) -> None:
 
 
 def test_no_certificate_and_no_certificate_at_all() -> None:
-    """Without a certificate nobody is let in, bytes that are no certificate end the connection, and tokens prove
-    nothing.
-    """
+    """Without a certificate, or with an invalid one, nobody is let in, and tokens prove nothing."""
     session = server(AuthSettings(authorized_roles="writer")).session("")
     assert session.upgraded(None).principal is None
     with pytest.raises(AuthenticationFailed, match="cannot be parsed"):

@@ -1,6 +1,4 @@
-"""Tests both sides of SASL DIGEST-MD5 with each other: who gets in, who does not, and what a message can be used
-for.
-"""
+"""Tests both sides of SASL DIGEST-MD5 with each other: who is let in, and what a message can be used for."""
 
 import re
 from pathlib import Path
@@ -132,9 +130,7 @@ def test_wrong_configurations_are_named(tmp_path: Path, settings: dict[str, str]
 
 
 def test_a_file_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A user who was let in stays known while the same password stands there. A bad file changes nothing and is
-    reported once.
-    """
+    """A known user stays known while the password is the same. A bad file changes nothing and is logged once."""
 
     def users(**passwords: str) -> None:
         options = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())

@@ -62,9 +62,7 @@ def test_batches_in_both_protocols(
 
 
 def test_limits_of_a_batch(channel: ChannelV3) -> None:
-    """Count and size limit a batch, the first entry always comes, and a gap ends it; missing entries raise their
-    error.
-    """
+    """Count and size limit a batch, the first entry always comes, a gap ends it, and missing entries are an error."""
     channel.add_batch(LEDGER, 0, bytes(3000), np.arange(0, 3001, 1000), digest=DIGEST)
     channel.add_batch(LEDGER, 4, bytes(1000), np.array([0, 1000]), digest=DIGEST)
     assert len(channel.batch_read(LEDGER, 0)) == 3

@@ -28,9 +28,7 @@ ASKED_MAX = 3
 
 
 class Gate:
-    """Forwards TCP from `HOST` and the bookie's own port to the bookie. When shut, it accepts bytes and forwards
-    none.
-    """
+    """Forwards TCP from `HOST` and the bookie's own port to the bookie. When shut, it holds back what it receives."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -267,9 +265,7 @@ class Workload:
         return {bookie.id: await self._held(bookie.id) for bookie in self.cluster.bookies}
 
     async def _held(self, bookie: str) -> dict[int, bytes]:
-        """Return the entries that this bookie holds. A time limit may be what fails, so ask again before it counts
-        as empty.
-        """
+        """Return the entries that this bookie holds. An error may be a timeout, so ask again before there are none."""
         entries: dict[int, bytes] = {}
         for _ in range(ASKED_MAX):
             with contextlib.suppress(BookKeeperError):

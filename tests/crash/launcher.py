@@ -97,7 +97,7 @@ def obey(orders: int, answers: int) -> None:
         while not faulty.wait_hit(rule, 60):
             pass
         at = time.monotonic_ns()
-        # The thread that met the failure may be preempted before it has told the others.
+        # The thread that met the failure may be preempted before it has set the latch.
         if ends and fatal.wait(LATCH_S):
             at = time.monotonic_ns()
         say(hit=rule, at=at)

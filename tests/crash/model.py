@@ -19,9 +19,7 @@ READS = ("read", "batch_read")
 
 
 class Model(History):
-    """`problems` are sentences about errors; it must stay empty. `bytes` counts the records of live ledgers,
-    including lengths.
-    """
+    """`problems` are sentences about errors, and must stay empty. `bytes` is the size of live ledgers' records."""
 
     def __init__(self, first_ledger: int) -> None:
         super().__init__()

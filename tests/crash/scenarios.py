@@ -89,9 +89,7 @@ def die_at_step(
     in_replay: bool = True,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Violation]:
-    """End the process right after a step of a checkpoint under load, and with `in_replay` again in the flush of its
-    replay.
-    """
+    """End the process right after a step of a checkpoint under load; with `in_replay` also in the replay's flush."""
     several = {
         "journalDirectories": ",".join(f"{directory}/journal{n}" for n in range(directories)),
         "ledgerDirectories": ",".join(f"{directory}/ledgers{n}" for n in range(directories)),
@@ -290,7 +288,7 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
             assert time.monotonic() < deadline, bookie.log_text()[-2000:]
             load.go_on(10)
             sizes.append(_bytes_in(files))
-            if load.acknowledged > goal:  # a last flush has found the blocks that an earlier one freed
+            if load.acknowledged > goal:  # the latest flush has found the blocks that an earlier one freed
                 disk.free()
                 load.go_on()
                 disk.fill()

@@ -106,9 +106,7 @@ def test_b15_a_full_disk_is_survived(fault: dict[str, Any], tmp_path: Path) -> N
 
 
 def test_b15_a_full_disk_holds_up_nobody_else(tmp_path: Path) -> None:
-    """Reads continue, adds are refused at once, and the add that met the full disk is acknowledged when there is
-    room.
-    """
+    """Reads continue, adds are refused at once, and the add that met the full disk is acknowledged with new space."""
     assert not fill_the_disk_before_a_lone_writer(tmp_path)
 
 

@@ -33,9 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "role", "found_by"), CASES)
 def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str, found_by: str) -> None:
-    """The bookie is read-only while the disk is full, whatever notices it first, then writable again, and nothing is
-    lost.
-    """
+    """The bookie is read-only while the disk is full, whatever notices it, then writable again, and nothing is lost."""
     directory = tmp_path / "disk"
     directory.mkdir()
     interval = "50" if found_by == "monitor" else "3600000"
@@ -57,9 +55,7 @@ def test_b15_a_full_file_system_is_survived(tmp_path: Path, kind: str, role: str
     ],
 )
 def test_b15_a_crash_on_a_full_file_system(tmp_path: Path, kind: str, roles: tuple[str, ...]) -> None:
-    """It starts on the full disk twice, serves what it has, denies nothing, and is writable again when there is
-    room.
-    """
+    """It starts on the full disk twice, serves what it has, denies nothing, and is writable when there is space."""
     directory = tmp_path / "disk"
     directory.mkdir()
     try:

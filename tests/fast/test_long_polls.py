@@ -1,6 +1,4 @@
-"""Test waiting for a higher LAC (server.long_polls, store.notices) against a dictionary, on real stores that are
-written meanwhile.
-"""
+"""Test waiting for a higher LAC (server.long_polls, store.notices) against a dictionary, on stores that are written."""
 
 import tempfile
 import threading

@@ -80,9 +80,7 @@ def v2(data: bytes) -> None:
 
 
 def v3(data: bytes) -> None:
-    """Serve the body of a V3 frame if the compiled module lets it through, which means that it parses and has its
-    part.
-    """
+    """Serve the body of a V3 frame if the compiled module accepts it, which means that it parses and has its part."""
     try:
         request = wire.Request.FromString(data)
     except DecodeError:
@@ -119,7 +117,7 @@ def main() -> None:
     """Fuzz one target, from its seeds, until stopped."""
     import atheris
 
-    logging.getLogger(authentication.__name__).disabled = True  # of this process, which does nothing else
+    logging.getLogger(authentication.__name__).disabled = True  # the logger of this process, which does nothing else
     target, seeds = TARGETS[sys.argv.pop(1)]
     for seed in seeds():
         target(seed)

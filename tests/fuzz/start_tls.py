@@ -86,9 +86,7 @@ def _say(peer: Peer, data: bytes) -> None:
 
 
 def seeds() -> list[bytes]:
-    """Return AUTH messages, a ClientHello (whole, cut and doubled), an alert, clear frames, and the same frames for
-    TLS.
-    """
+    """Return AUTH messages, a ClientHello (whole, cut and doubled), an alert, plain frames, and such frames for TLS."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     shy = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with contextlib.suppress(ssl.SSLWantReadError):

@@ -12,9 +12,7 @@ ROUNDS = 200
 
 
 def test_mutated_seeds() -> None:
-    """With seeds as they are, and then with bytes changed, lost and repeated, everybody else is served and nothing
-    is kept.
-    """
+    """With seeds as they are, and with bytes changed, lost and repeated, others are served and nothing is kept."""
     drawn = seeded_random()
     given = seeds()
     with running() as target:

@@ -1,6 +1,4 @@
-"""Runs the fuzz targets of storage_files over mutated seeds, and with `-m fuzz` for BOOKIE_FUZZ_SECONDS under
-atheris.
-"""
+"""Runs the fuzz targets of storage_files over mutated seeds, and with `-m fuzz` for some time under atheris."""
 
 import random
 from pathlib import Path

@@ -37,9 +37,7 @@ def request(data: bytes) -> None:
 
 
 def request_v3(data: bytes) -> None:
-    """Parse `data` as a V3 request, with the protobuf library's result. What the library refuses makes a connection
-    V2 for good.
-    """
+    """Parse `data` as a V3 request, and with the library. If the library refuses it, the connection speaks V2."""
     assert v3_model.agrees(data, *v3.parse(data))
 
 
@@ -89,9 +87,7 @@ def request_seeds() -> list[bytes]:
 
 
 def request_v3_seeds() -> list[bytes]:
-    """Return the bodies of all worked V3 frames, a message in two pieces, contexts, deeply nested groups, and a
-    padded length.
-    """
+    """Return all worked V3 frames, a message in two pieces, contexts, nested groups, and a padded length, as bodies."""
     header = field(1, field(1, 3) + field(2, 1) + field(3, 1) + field(4, 100))
     deep = tag(9, GROUP) * 99 + tag(9, GROUP_END) * 99
     context = field(200, field(1, b"k") + field(2, b"v"))
@@ -131,7 +127,7 @@ def main() -> None:
     target, seeds = TARGETS[sys.argv.pop(1)]
     for seed in seeds():
         target(seed)
-    with atheris.instrument_imports():  # the models' branches are what guides the fuzzer through the compiled modules'
+    with atheris.instrument_imports():  # the branches of the models guide the fuzzer through the compiled modules
         importlib.reload(record_model)
         importlib.reload(wire_model)
         importlib.reload(v3_model)

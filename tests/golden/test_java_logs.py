@@ -25,9 +25,7 @@ def test_no_byte_is_left_over(path: Path) -> None:
 
 @pytest.mark.parametrize("path", LOGS[:-1], ids=lambda path: path.name)
 def test_our_writer_makes_the_same_file(path: Path, tmp_path: Path) -> None:
-    """If we append the entries of a log that Java closed, and close it, we get the same bytes; lastId has the same
-    form.
-    """
+    """Entries of a log that Java closed, appended and closed by us, give the same bytes; lastId has the same form."""
     data = path.read_bytes()
     chunk = scan_chunk(path)
     log = EntryLog(tmp_path, next_id=int(path.stem, 16))

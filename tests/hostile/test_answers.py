@@ -38,9 +38,7 @@ fresh = count(1000)
 
 @pytest.fixture(scope="module")
 def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
-    """Ledger 1 has entries 0 to 9; ledger 2 has entry 0 and is fenced; ledger 3 is fenced and empty; others are
-    unknown.
-    """
+    """Ledger 1 has entries 0 to 9; ledger 2 has entry 0 and a fence; ledger 3 only a fence; others are unknown."""
     with local_bookie(tmp_path_factory.mktemp("bookie")) as bookie:
         with bookie.peer() as peer:
             for entry in range(10):

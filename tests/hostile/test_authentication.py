@@ -232,9 +232,7 @@ class Slow:
 
 
 def test_a_slow_provider_holds_up_nobody_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """While it blocks, others are served, excess clients are refused, leaving ones forgotten, and failing ones
-    closed.
-    """
+    """While it blocks, others are served, excess clients refused, leaving ones forgotten, and failing ones closed."""
     provider = Slow()
     with (
         local_bookie(tmp_path, provider=provider, policy_threads=2, policy_queue_max=4, io_threads=1) as bookie,

@@ -81,9 +81,7 @@ def test_every_operation_before(either_peer: Peer, operation: int, version: int)
 
 
 def test_encrypted_after_logging_in(tls_bookie: LocalBookie, ca: Authority) -> None:
-    """With the token in clear and START_TLS right after it, both are answered, but inside TLS the token is required
-    again.
-    """
+    """With the token in clear and START_TLS right after it, both are answered, but TLS requires the token again."""
     with tls_bookie.peer() as peer:
         v3.send(peer, auth("token", TOKEN), v3_frames.request(wire.START_TLS))
         assert [v3.answer(peer).status for _ in range(2)] == [wire.EOK, wire.EOK]
@@ -162,9 +160,7 @@ def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
 
 
 def test_another_plugin_again_and_again(bookie: LocalBookie) -> None:
-    """Each wrong plugin gets the same error and the third ends the connection; log and metrics show the reason. V2
-    has one try.
-    """
+    """Each wrong plugin is an error, and the third one, or in V2 the first, closes the connection; all are reported."""
     before = bookie.stat("turned_away_19"), bookie.stat("auth_other_plugin")
     with bookie.peer() as peer:
         for txn in (1, 2, 3):

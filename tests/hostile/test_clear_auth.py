@@ -93,9 +93,7 @@ def test_the_first_message_in_the_segment_of_start_tls(bookie: LocalBookie, ca: 
 
 
 def test_a_message_that_is_cut_anywhere(bookie: LocalBookie, ca: Authority) -> None:
-    """Cut at every byte, a part comes in the segment of START_TLS and the rest after the response, alone or with the
-    ClientHello.
-    """
+    """Cut at every byte, a part comes with START_TLS and the rest after its response, alone or with the ClientHello."""
     hello = client_hello(ca)
     for cut in range(len(FIRST) + 1):
         with bookie.peer() as peer:

@@ -23,9 +23,7 @@ MIB = 1 << 20
 LIMIT = 600
 """Descriptors of the process, a quarter of them for the storage."""
 DATA, OTHERS = LIMIT // 2, LIMIT // 4
-"""Half of them are for the data port, which uses them all; those of the other ports are taken before the bookie
-starts.
-"""
+"""Half of them are for the data port, which uses them all; those of other ports are taken before the start."""
 PORTS = {"httpServerEnabled": "true", "httpServerPort": "0"}
 
 

@@ -293,9 +293,7 @@ def test_twenty_ledgers_are_tailed_while_they_are_written(bookie: LocalBookie) -
 @pytest.mark.parametrize("timed", [{}, {"timeOut": SHORT_MS}])
 @pytest.mark.parametrize("start", [-1, 0, 1])
 def test_a_batch_with_a_piggyback_names_a_lac(peer: Peer, start: int, timed: dict[str, int]) -> None:
-    """ENTRY_PIGGYBACK without previousLAC is EBADREQ in a batch read; a single read ignores it, as Java's bookie
-    does.
-    """
+    """ENTRY_PIGGYBACK without previousLAC is EBADREQ in a batch read; a single read ignores it, as Java's bookie."""
     refused = ask(peer, batch3(1, start, flag=PIGGYBACK, **timed))
     assert refused.status == pb.EBADREQ
     assert (part(refused).startEntryId, list(part(refused).body)) == (start, [])

@@ -113,9 +113,7 @@ def test_too_many_are_refused(tmp_path: Path, disks: Stalled) -> None:
 
 
 def test_the_backlog_of_requests_may_be_full(tmp_path: Path, disks: Stalled) -> None:
-    """When all connections together fill the queue, further requests are refused, but everyone can log in and be
-    served.
-    """
+    """When all connections together fill the queue, requests are refused, but everyone can log in and be served."""
     token = b"a-token-of-enough-bytes"
     most = 4
     with contextlib.ExitStack() as stack:

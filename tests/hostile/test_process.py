@@ -95,9 +95,7 @@ def test_clients_that_never_read(bookies: Bookies, *, cold: bool) -> None:
 
 
 def test_clients_that_never_read_small_answers(bookies: Bookies) -> None:
-    """S6: small responses are copied into the output budget, and peers that do not read them are closed before
-    others.
-    """
+    """S6: small responses are copied into the output budget, and peers that do not read are closed before others."""
     (bookie,) = bookies()
     fill(bookie, 1000)
     with contextlib.ExitStack() as stack, Peer(bookie.address) as good:
@@ -144,9 +142,7 @@ def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
 
 
 def test_no_descriptors_left(bookies: Bookies) -> None:
-    """S7, B19: connections cannot take the disk's descriptors; the bookie refuses them, serves on, and accepts new
-    ones later.
-    """
+    """S7, B19: connections cannot take the disk's descriptors. The bookie refuses some, and accepts new ones later."""
     (bookie,) = bookies(1, journalMaxSizeMB="16", journalPreAllocSizeMB="1", flushInterval="100")
     fill(bookie)
     resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (512, 512))

@@ -64,9 +64,7 @@ def payload(seeded_random: random.Random, size: int) -> bytes:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=st.lists(steps, min_size=1, max_size=40), seed=st.integers(0, 2**32))
 def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[tuple], seed: int) -> None:  # type: ignore[type-arg]
-    """B7, B21: gaps, repeated adds, every size limit, flushed or not: single and batch reads return what was added
-    last.
-    """
+    """B7, B21: with gaps, repeated adds and any size limit, flushed or not, reads return what was added last."""
     seeded_random, ledger = random.Random(seed), next(ledgers)
     stored: dict[int, bytes] = {}
 
@@ -116,9 +114,7 @@ def test_an_entry_written_again_after_its_flush(bookie: LocalBookie, peer: Peer,
 
 
 def test_each_limit_of_a_batch(bookie: LocalBookie, peer: Peer) -> None:
-    """Every size limit around a boundary, from memory and from disk: what fits is returned, and never EOK without an
-    entry.
-    """
+    """For every size limit around a boundary, from memory and disk, what fits is returned, and at least one entry."""
     ledger = next(ledgers)
     stored = {entry: entry_of(ledger, entry, bytes(68)) for entry in range(30)}
     for entry in stored:

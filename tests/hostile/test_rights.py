@@ -68,9 +68,7 @@ def tokens_of(directory: Path, *lines: str) -> Path:
 
 @pytest.fixture
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
-    """A bookie with a token for each role, one without a role, and an entry in ledger 1. Its file is read again on
-    request.
-    """
+    """A bookie with a token for each role, one without a role, and an entry in ledger 1. Its file can be read again."""
     lines = [f"{role}:{role}er:{TOKENS[role].decode()}" for role in ROLES]
     file = tokens_of(tmp_path, TOKENS["old"].decode(), *lines)
     provider = server(AuthSettings(token_file=str(file)))
@@ -164,9 +162,7 @@ def test_the_log_names_who_was_refused(tmp_path: Path, caplog: pytest.LogCapture
 
 @either_protocol
 def test_a_token_that_is_taken_back(bookie: LocalBookie, tmp_path: Path, protocol: int) -> None:
-    """S8: its connections are closed with the reason in the log, and it cannot log in; other tokens, moved in the
-    file, stay valid.
-    """
+    """S8: its connections are closed, with the reason in the log, and it cannot log in; other tokens stay valid."""
     with of_role(bookie, "read", protocol) as gone, of_role(bookie, "write", protocol) as less:
         with of_role(bookie, "admin", protocol) as stays, of_role(bookie, "old", protocol) as moved:
             lines = (f"read:writeer:{TOKENS['write'].decode()}", f"admin:adminer:{TOKENS['admin'].decode()}")

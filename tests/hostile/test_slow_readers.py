@@ -51,9 +51,7 @@ def ca(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def bookie(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[LocalBookie]:
-    """A bookie on a disk that stalls as planned. Ledgers COLD and MIXED are flushed, except entry 5 of MIXED; HOT is
-    not.
-    """
+    """A bookie on a disk with planned stalls. Ledgers COLD and MIXED are flushed, except entry 5 of MIXED."""
     party = ca.issue("bookie", hosts=["127.0.0.1"])
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), tls=settings_of(party), **SMALL) as bookie:
         with bookie.peer() as peer:
@@ -338,9 +336,7 @@ def test_connections_that_end_in_the_middle_while_the_ring_turns(spoken: Wire) -
 
 
 def test_an_orderly_stop_beside_slow_readers(tmp_path: Path) -> None:
-    """B18: peers that never read delay the stop no longer than configured, and everything that was added is there
-    again.
-    """
+    """B18: peers that never read delay the stop no longer than configured, and all added entries are there again."""
     directory = tmp_path / "stopped"
     directory.mkdir()
     with ExitStack() as stack, local_bookie(directory, **SMALL) as bookie:

@@ -85,9 +85,7 @@ def test_every_operation_of_v3_in_clear(bookie: LocalBookie, ca: Authority, oper
     ids=["add", "read", "batch", "auth", "too long"],
 )
 def test_v2_in_clear(bookie: LocalBookie, frame: bytes, *, answered: bool) -> None:
-    """S8: the response is EUA where V2 has a code for it, and the connection is closed, without waiting for a long
-    frame.
-    """
+    """S8: the response is EUA where V2 has a code, and the connection is closed, without waiting for a long frame."""
     with bookie.peer() as peer:
         peer.sock.sendall(frame)
         if answered:

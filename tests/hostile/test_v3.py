@@ -151,9 +151,7 @@ def test_a_poll_ends_with_a_higher_lac(bookie: LocalBookie, peer: Peer) -> None:
 
 
 def test_a_poll_that_need_not_wait(peer: Peer) -> None:
-    """If the LAC is higher already, it returns the entry after the known one, or only the LAC if that entry is
-    elsewhere.
-    """
+    """If the LAC is higher already, it returns the entry after the known one, or only the LAC without that entry."""
     ledger = next(fresh)
     stored = fill(peer, ledger, [b"a", b"b", b"c"])
     assert ask(peer, add3(ledger, 9, b"far", lac=8)).status == wire.EOK
@@ -267,9 +265,7 @@ def expected(sizes: list[int], most: int, limit: int) -> int:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_batches_hold_what_fits(bookie: LocalBookie, peer: Peer, *, flushed: bool) -> None:
-    """The number of entries, the size of the frame by the formula, and every byte are right, for small, large and
-    mixed entries.
-    """
+    """The number of entries, the frame size by the formula, and every byte are right, for entries of any size."""
     seeded_random = random.Random(7)
     ledger = next(fresh)
     kinds = (0, 5, 100, 4063, 4064, 4065, 5000, 20_000)

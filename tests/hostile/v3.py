@@ -59,9 +59,7 @@ def add3(ledger: int, entry: int, payload: bytes = b"", *, lac: int = -1, **more
 
 
 def read3(ledger: int, entry: int, *, version: int = 3, **fields: Any) -> wire.Request:
-    """Return a read; `flag=FENCE, masterKey=...` makes it fencing, and `previousLAC`, `timeOut` and PIGGYBACK a
-    poll.
-    """
+    """Return a read; `flag=FENCE, masterKey=...` makes it fencing; `previousLAC`, `timeOut` and PIGGYBACK a poll."""
     return request(wire.READ_ENTRY, {"ledgerId": ledger, "entryId": entry} | fields, version=version)
 
 

@@ -58,9 +58,7 @@ def directories(bookie: JavaBookie, key: str) -> list[Path]:
 
 
 def on_its_disks(java: JavaBookie, **settings: str) -> BookieProcess:
-    """Make a bookie of ours with the identity and the directories of a Java bookie that has ended, without starting
-    it.
-    """
+    """Make a bookie of ours, not started, with the identity and the directories of a Java bookie that has ended."""
     names = ("ledgerDirectories", "journalDirectories")
     paths = {name: ",".join(map(str, directories(java, name))) for name in names}
     return BookieProcess(java.directory, java.uri, {"bookiePort": str(java.port), **paths, **settings})
@@ -157,7 +155,7 @@ def fill(content: Content, java: JavaBookie) -> None:
     ask: dict[str, Any] = {"bookie": content.bookie, "ledger": content.ledgers["lac"], "lac": 42, "password": "pw"}
     assert content.client.driver.call("raw_write_lac", **ask)["code"] == 0
     content.client.call("delete", ledger=content.ledgers["deleted"])
-    # entries after them in each store, because upstream's flush leaves fences out where there is nothing else to
+    # add entries to each store afterwards, because upstream's flush leaves fences out if there is nothing else to
     # flush
     content.write("rest", FILL)
     content.write("more", 100)
@@ -179,9 +177,7 @@ def _fence(content: Content) -> bool:
 
 
 def wait_until_marked(java: JavaBookie) -> None:
-    """Wait until a checkpoint covered what was journaled so far. Interleaved and Sorted storage make one per full
-    log.
-    """
+    """Wait until a checkpoint covers everything journaled so far. Interleaved and Sorted storage do so per full log."""
     if "storage.ldb" not in java.settings["ledgerStorageClass"]:
         return
     root = directories(java, "ledgerDirectories")[0] / "current"

@@ -57,7 +57,7 @@ class Recorder:
         while True:
             try:
                 client, _ = listener.accept()
-            except OSError:  # the listener was shut down
+            except OSError:  # the listener was closed
                 return
             bookie = socket.create_connection(("127.0.0.1", self._upstream))
             with client, bookie, contextlib.suppress(ConnectionError):

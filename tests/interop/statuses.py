@@ -177,9 +177,7 @@ def batch(ledger: int, start: int = 0, **fields: Any) -> pb.BatchReadRequest:
 
 
 def unknown_operation(bookie: Bookie) -> Outcome:
-    """Send an operation of a number that nobody knows. The connection is taken for V2, where it means nothing
-    either.
-    """
+    """Send an operation of an unknown number. The connection is taken for V2, which does not have it either."""
     with Wire(bookie.port) as wire:
         wire.sock.sendall(bytes.fromhex("000000080a060803100e1801"))
         try:
@@ -190,9 +188,7 @@ def unknown_operation(bookie: Bookie) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request about a ledger in a state of `Bookie`, with the status from a Java bookie and from ours (None: the
-    same).
-    """
+    """A request about a ledger in a state of `Bookie`, with the status from Java's bookie and ours (None: the same)."""
 
     name: str
     state: Callable[[Bookie], int]
@@ -367,9 +363,7 @@ def read_only() -> list[Case | Odd]:
 
 
 def limbo() -> list[Case | Odd]:
-    """Return the cases of both protocols on ledgers in limbo, which a start after a crash without a journal also
-    fences.
-    """
+    """Return cases of both protocols on ledgers in limbo, which a start after a crash without a journal also fences."""
     empty, recovered = Bookie.limbo, Bookie.recovered
 
     def asked(ledger: int, op: int = v2.READ, **fields: Any) -> v2.Request:

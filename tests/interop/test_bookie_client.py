@@ -1,6 +1,4 @@
-"""Tests the contract of the asyncio client in both protocols against Apache BookKeeper's bookie, found by
-registration.
-"""
+"""Tests the contract of the asyncio client in both protocols against Apache BookKeeper's registered bookie."""
 
 import asyncio
 
@@ -78,9 +76,7 @@ async def life(client: BookieClient, bookie: str, ledger: int, *, v2: bool) -> N
 
 @pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
 def test_a_ledgers_life_on_a_java_bookie(standing: Standing, shared_cluster_uri: str, *, v2: bool) -> None:
-    """BR6: there are batches in V2 but none in V3, where only our bookies advertise them. Everything else is the
-    same.
-    """
+    """BR6: batches exist in V2, and in V3 only if a bookie advertises them, as ours do. Everything else is the same."""
     bookie = standing("java", shared_cluster_uri)
 
     async def main() -> None:

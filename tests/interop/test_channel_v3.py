@@ -190,9 +190,7 @@ def test_what_a_bookie_tells(channel: ChannelV3) -> None:
 
 
 def test_list_of_entries(standing: Standing, shared_cluster_uri: str, ledger: int) -> None:
-    """The list names what is stored without the holes, and an unknown ledger has none. Upstream's storage never
-    answers.
-    """
+    """The list contains what is stored, without gaps; an unknown ledger has none. Upstream's storage never answers."""
     with ChannelV3.connect("127.0.0.1", standing("ours", shared_cluster_uri).port) as channel:
         for entry in (0, 1, 2, 5, 6, 8):
             add(channel, ledger, entry)

@@ -181,9 +181,7 @@ def is_refusal(answer: bytes) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bursts(narrow: Port, standing: Standing, shared_cluster_uri: str, kind: str) -> None:
-    """Both bookies refuse what the queue does not take, with the same bytes. Fences and high priority are never
-    refused.
-    """
+    """Both bookies refuse what the queue cannot take, with the same bytes, except for fences and high priority."""
     port = narrow(kind)
     for entry in range(0, BURST, BURST // 10):
         assert Bookie(port).ask(add(STORED, entry)) == 0

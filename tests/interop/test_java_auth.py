@@ -205,9 +205,7 @@ def session(password: str = PASSWORD) -> ClientSession:
 
 
 def test_our_provider_logs_in_at_a_java_bookie(java_bookie: Callable[..., JavaBookie]) -> None:
-    """It does so in both protocols, and both proofs hold. Before that, the same requests are refused in the same
-    way.
-    """
+    """Our client logs in with either protocol, after the server has proven itself. Other requests are refused."""
     address = ("127.0.0.1", java_bookie().port)
     for protocol in (2, 3):
         with Peer(address) as peer:
@@ -224,9 +222,7 @@ def test_our_provider_logs_in_at_a_java_bookie(java_bookie: Callable[..., JavaBo
 def test_our_clients_log_in_at_a_java_bookie_inside_tls(
     java_bookie: Callable[..., JavaBookie], uri: str, ca: Authority
 ) -> None:
-    """The asyncio client and the channels do so in both protocols. With a wrong password nothing is answered or
-    served.
-    """
+    """The asyncio client and the channels log in in both protocols. With a wrong password nothing is served."""
     bookie = java_bookie(**bookie_keys(ca))
     party = ca.issue("client")
     tls = Tls(ca.certificate, party.certificate, party.key)

@@ -10,7 +10,7 @@ from tests.interop.targets import Start
 pytestmark = pytest.mark.interop
 
 FRAME_MAX = 5 * 1024 * 1024
-# What an ADD frame holds besides the user's bytes: length word, header, master key, entry header, CRC32C.
+# The size of an ADD frame without the payload: length word, header, master key, entry header, CRC32C.
 ADD_OVERHEAD = 4 + 4 + 20 + 32 + 4
 
 

@@ -114,7 +114,7 @@ def test_explicit_lacs(new_client: NewClient, v2: bool) -> None:
     tail = reading.call("tail", handles=[reader["handle"]], last=9, timeout_ms=30_000)
     assert (tail["entries"], tail["wrong"]) == (10, [])
     told, deadline = -1, time.monotonic() + 30
-    while told != 9 and time.monotonic() < deadline:  # one bookie told the tail; a quorum of the others may hear later
+    while told != 9 and time.monotonic() < deadline:  # one bookie has the tail; a quorum may follow later
         told = reading.call("explicit_lac", handle=reader["handle"])["lac"]
     assert told == 9
 
@@ -125,7 +125,7 @@ def test_tailing(new_client: NewClient, parallel: bool) -> None:
     writing, reading = new_client(explicitLacInterval="50"), new_client()
     last = 99
     writers = [writing.call("create", e=3, w=2, a=2) for _ in range(LEDGERS)]
-    for writer in writers:  # a bookie that never heard of a ledger does not wait for it
+    for writer in writers:  # a bookie that never had an entry of a ledger does not wait for it
         writing.call("add", handle=writer["handle"], n=3, size=SIZE)
     readers = [reading.call("open", ledger=writer["ledger"])["handle"] for writer in writers]
     with ThreadPoolExecutor(LEDGERS + 1) as threads:

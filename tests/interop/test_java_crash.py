@@ -40,9 +40,7 @@ def test_a_million_entries_outlive_a_kill(start_ours: Start, client: Client) -> 
 def test_acknowledged_entries_outlive_a_kill_while_writing(
     start_bookies: Start, client: Client, entries_before_kill: int
 ) -> None:
-    """The bookie is killed in the middle of a stream of adds: recovery closes the ledger at or after what was
-    acknowledged.
-    """
+    """The bookie is killed during adds, and recovery closes the ledger at or after the acknowledged entries."""
     bookie = start_bookies(1, **SHORT)[0]
     writer = client.call("create")
     adding = client.driver.submit("add", handle=writer["handle"], n=MILLION, size=300, window=500)

@@ -239,9 +239,7 @@ def unlike(java: Mapping[str, Metric], ours: Mapping[str, Metric]) -> Iterator[s
 
 
 def test_every_metric_of_java_is_shown(pair: Pair) -> None:
-    """Each is shown by its name, with its type and labels. One that is not has a reason, and each reason explains
-    something.
-    """
+    """Each metric is shown by its name, with type and labels. The others have a reason, and each reason is used."""
     java, ours = (
         metrics(re.sub(r"_dir_+\w+_usage", "_dir_PATH_usage", side.port.get("/metrics").text))
         for side in (pair.java, pair.ours)

@@ -57,9 +57,7 @@ def raw(start_bookies: Start, java_driver: Driver) -> Raw:
 
 
 def test_entries_come_back_as_they_went(raw: Raw) -> None:
-    """The entry that a READ returns is the entry of the ADD byte for byte, with content by the rule both languages
-    know.
-    """
+    """The entry that a READ returns equals that of the ADD, with contents by the rule that both languages know."""
     assert raw.add(3, size=50, lac=1, length=200) == 0
     data = bytes.fromhex(raw.call("raw_read", 3)["data"])
     assert data[:32] == b"".join(number.to_bytes(8, "big") for number in (LEDGER, 3, 1, 200))
@@ -172,10 +170,7 @@ CASES = [
 
 
 def test_how_much_a_batch_holds(raw: Raw) -> None:
-    """A batch ends at its count, its size with headers counted, the end of the ledger, or a gap. Entries 0 to 19 and
-    22 to
-    24 exist.
-    """
+    """A batch ends at its count, its size, the end of the ledger, or a gap. Entries 0 to 19 and 22 to 24 exist."""
     for entry in [*range(20), 22, 23, 24]:
         assert raw.add(entry, size=100) == 0
     got = [len(raw.batch(first, count=count, max_size=size)["sizes"]) for first, count, size, _ in CASES]

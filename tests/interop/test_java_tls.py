@@ -1,6 +1,4 @@
-"""TLS between our parts and Apache BookKeeper's: its client against our bookie, and our channel against both
-bookies.
-"""
+"""TLS between our parts and Apache BookKeeper's: its client with our bookie, and our channel with both bookies."""
 
 from pathlib import Path
 from typing import Any
@@ -38,9 +36,7 @@ def cluster_uri(java_peer: JavaPeer, zookeeper: Any, tmp_path: Path) -> str:
 def test_the_java_client_against_ours(
     start_ours: Start, java_driver: Driver, cluster_uri: str, ca: Authority, *, v2: bool, provider: str
 ) -> None:
-    """BR14: a ledger lives on two bookies in either protocol and with either of its libraries, and batches are
-    verified.
-    """
+    """BR14: a ledger is on two bookies in either protocol, with either of its libraries, and batches are verified."""
     start_ours(2, **bookie_keys(ca))
     settings = client_keys(ca, tlsProvider=provider, tlsHostnameVerificationEnabled="true")
     client = Client(java_driver, cluster_uri, v2=v2, settings=settings)

@@ -57,9 +57,7 @@ def entries(text: str) -> list[tuple[int, int, int]]:
 def test_java_reads_our_journal(
     written: tuple[Target, int], java_peer: JavaPeer, cluster_uri: str, tmp_path: Path
 ) -> None:
-    """`readjournal` shows the key, every entry and the fence, in order, and skips the checksums that close our
-    groups.
-    """
+    """`readjournal` shows the key, every entry and the fence, in order, and skips the checksums that end our groups."""
     bookie, ledger = written
     bookie.kill()
     shell = Shell(java_peer, bookie, cluster_uri, tmp_path / "shell")

@@ -114,9 +114,7 @@ def append(ledger: WriteHandle, count: int) -> None:
 
 
 def read_by_java(world: MixedCluster, ledger: int, digest: str, *, recovery: bool = False) -> dict[str, Any]:
-    """Open the ledger with Java's client, read all of it singly and by batches, and return what the client says of
-    it.
-    """
+    """Open the ledger with Java's client, read all of it singly and in batches, and return what the client reports."""
     handle = world.java.call("open", ledger=ledger, digest=DIGESTS[digest], password=PASSWORD, recovery=recovery)
     last = handle["lac"]
     for op in ("read", "batch_read") if world.v2 and BATCH_READS else ("read",):
@@ -139,9 +137,7 @@ def read_by_ours(world: MixedCluster, ledger: int, *, recovery: bool = False) ->
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
 def test_what_one_writes_the_other_reads(world: MixedCluster, writer: str, digest: str) -> None:
-    """A closed ledger, striped over three bookies, is read with its length and custom metadata, and only with its
-    password.
-    """
+    """A closed, striped ledger is read with its length and custom metadata, and only with its password."""
     written = created(world, writer, digest, w=2)
     written.add(ENTRIES)
     written.close()
@@ -162,9 +158,7 @@ def test_what_one_writes_the_other_reads(world: MixedCluster, writer: str, diges
 @pytest.mark.parametrize("digest", DIGESTS)
 @pytest.mark.parametrize("writer", ["java", "ours"])
 def test_what_one_leaves_the_other_recovers(world: MixedCluster, writer: str, digest: str) -> None:
-    """Nothing that was acknowledged is missing, the writer is told that it is fenced, and both can then read the
-    ledger.
-    """
+    """Nothing acknowledged is missing, the writer learns that it is fenced, and both clients then read the ledger."""
     written = created(world, writer, digest)
     written.add(ENTRIES)
     if writer == "java":

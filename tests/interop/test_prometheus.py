@@ -1,6 +1,4 @@
-"""A real Prometheus scrapes a bookie and a client, `promtool` accepts the text, and every query of the dashboards
-runs.
-"""
+"""A real Prometheus scrapes a bookie and a client, `promtool` accepts the text, and all queries of dashboards run."""
 
 import json
 import re

@@ -8,7 +8,7 @@ from tests.interop.java_disks import KINDS, Ended, Running, explicit_lac, hashes
 pytestmark = pytest.mark.interop
 
 
-# What a clean stop leaves is what a kill leaves without the journal's part: once is enough.
+# A clean stop leaves what a kill leaves, without the journal's part, so one case is enough.
 CASES = [("db", "stop"), *((kind, "kill") for kind in KINDS)]
 
 
@@ -25,7 +25,7 @@ def test_the_java_client_reads_what_a_java_bookie_stored(ended: Ended, kind: str
     ours.start()
     content.find_bookie()
     assert hashes(java) == before
-    if how == "stop":  # a journal that is replayed brings deleted ledgers back, until they are collected again
+    if how == "stop":  # replaying a journal brings deleted ledgers back, until they are collected again
         assert content.raw_read("deleted", 0) == NO_SUCH_LEDGER
     assert content.raw_read("fenced", 99) == 0
     refused = content.client.driver.call(

@@ -51,9 +51,7 @@ def read_all(client: Client, ledgers: list[int], *, recovery: bool) -> None:
 def test_many_entries_there_and_back(
     java_peer: JavaPeer, cluster_uri: str, client: Client, tmp_path: Path, running: Running
 ) -> None:
-    """Fenced ledgers refuse adds, open ones go on, and the Java client reads all of them: from ours, and from Java
-    again.
-    """
+    """Fenced ledgers refuse adds, open ones go on, and the Java client reads all: from ours, and from Java again."""
     java = java_bookie(
         java_peer, tmp_path / "bookie", cluster_uri, "db", flushInterval="2000", logSizeLimit="1073741824"
     )

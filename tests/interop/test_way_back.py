@@ -1,6 +1,4 @@
-"""The way back: a real Java bookie (DbLedgerStorage) is started on the disks that ours left, by the commands of
-docs/operations.md.
-"""
+"""The way back: a real Java bookie (DbLedgerStorage) starts on our disks, by the commands of docs/operations.md."""
 
 from pathlib import Path
 
@@ -41,9 +39,7 @@ since_command = pytest.mark.since(4, 15)
 
 @pytest.mark.parametrize("way", ["ours", pytest.param("upstream", marks=since_command)])
 def test_a_java_bookie_goes_on_where_ours_stopped(ended: Ended, way: str, running: Running) -> None:
-    """It serves what Java stored before, what ours stored, and the fences of both. With our command open ledgers go
-    on, too.
-    """
+    """It serves what Java stored before, what ours stored, and the fences of both. Our command keeps ledgers open."""
     java, content = ended("db", "stop")
     ours = on_its_disks(java)
     running.append(ours)

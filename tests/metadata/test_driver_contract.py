@@ -239,8 +239,8 @@ def test_a_bookie_is_never_absent_while_it_changes_mode(cluster: Cluster) -> Non
     looks = 0
     while looks < 20:
         number, entering = len(switches), switches[-1]
-        # The mode that is left is read first, then the one that is entered: a bookie gone from the one must be in the
-        # other within the same switch.
+        # The list that a bookie leaves is read first, then the one that it enters: a bookie that is missing in the
+        # first must be in the second within the same switch.
         absent = BOOKIE not in client.bookies.present(read_only=not entering)
         absent = absent and BOOKIE not in client.bookies.present(read_only=entering)
         if number == len(switches):

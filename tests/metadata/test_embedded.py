@@ -1,6 +1,4 @@
-"""The embedded store by itself: order, durability, sessions with a scripted clock, and what prevents it from
-opening.
-"""
+"""The embedded store by itself: order, durability, sessions with a scripted clock, and failures to open."""
 
 import os
 import signal
@@ -106,9 +104,7 @@ def test_versions_decide(store: EmbeddedStore) -> None:
 
 
 def test_keys_come_in_order_and_pages(store: EmbeddedStore) -> None:
-    """Keys are sorted by UTF-8 bytes, those under sessions among the others, and a page begins after the last one's
-    end.
-    """
+    """Keys are sorted by UTF-8 bytes, those under sessions among the others, and a page begins after the last key."""
     names = ["a/é", "a/1", "a/2", "a/3", "b/1", "a", "a0"]
     for number, name in enumerate(names):
         store.put(name, b"", None, store.session() if number % 2 else 0)
@@ -134,9 +130,7 @@ def test_counters_survive(tmp_path: Path) -> None:
 
 
 def test_sessions_have_limits(tmp_path: Path) -> None:
-    """Sessions are limited for one owner and in all; one owner at its limit does not affect others, and ends make
-    room.
-    """
+    """Sessions are limited by owner and in total; one owner at its limit does not affect others. Ends free places."""
     clock, limits = Clock(), SessionLimits(in_all=3, of_one_owner=2)
     store = EmbeddedStore(tmp_path, clock=clock)
     store.start()  # its own session does not count for any owner
@@ -321,9 +315,7 @@ def test_sizes_are_bounded(store: EmbeddedStore) -> None:
 
 
 def test_a_failed_commit_is_the_last(tmp_path: Path) -> None:
-    """B2: the first failed commit sets the fatal latch; no later write is acknowledged, even if the disk works
-    again.
-    """
+    """B2: the first failed commit sets the fatal latch; no later write is acknowledged, even if the disk recovers."""
     done = subprocess.run(
         [sys.executable, "-c", FULL_FILE, tmp_path / "metadata"], cwd=ROOT, capture_output=True, text=True, check=True
     )

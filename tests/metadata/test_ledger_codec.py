@@ -198,9 +198,7 @@ def test_the_password_is_not_shown() -> None:
 
 
 def test_entries_find_their_bookies() -> None:
-    """Striping: entry mod ensemble size is the first bookie of the write set; a segment ends where the next one
-    starts.
-    """
+    """Entry mod ensemble size is the first bookie of the write set; a segment ends where the next one starts."""
     ledger = replace(EXAMPLE, segments=(Segment(0, ("a", "b", "c")), Segment(10, ("a", "d", "c"))))
     assert ledger.write_set(0) == ("a", "b")
     assert ledger.write_set(5) == ("c", "a")

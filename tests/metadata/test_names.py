@@ -25,9 +25,7 @@ from bookie.metadata.zookeeper.ledger_paths import FLAT, LONG, SHORT, ledger_pat
     ],
 )
 def test_a_uri_is_read(text: str, expected: MetadataUri) -> None:
-    """Scheme and layout are accepted in any case, hosts with semicolons or commas, and a slash at the end is
-    dropped.
-    """
+    """Scheme and layout are accepted in any case, hosts with semicolons or commas, and a final slash is dropped."""
     assert parse_uri(text) == expected
 
 

@@ -177,9 +177,7 @@ def test_who_waits_is_told_of_marks(cluster: Cluster) -> None:
 
 
 def test_replication_can_be_disabled(cluster: Cluster) -> None:
-    """While disabled, no ledger can be claimed, but ledgers are marked; waiting workers are notified when it is
-    enabled.
-    """
+    """While disabled, ledgers are marked but cannot be claimed; waiting workers are notified when it is enabled."""
     ours, operator = cluster.connect(), cluster.connect()
     assert ours.replication.enabled()
     operator.replication.enable(enabled=False)

@@ -200,9 +200,7 @@ def test_several_hosts(zookeeper_cluster: ZooKeeperCluster) -> None:
 
 
 def test_ids_go_long_for_good(zookeeper_cluster: ZooKeeperCluster, raw: KazooClient) -> None:
-    """The existence of `idgen-long` makes every client use 63-bit ids; an overflow of the low part increments the
-    high one.
-    """
+    """If `idgen-long` exists, every client uses 63-bit ids; an overflow of the low part increments the high one."""
     driver, root = zookeeper_cluster.connect(), zookeeper_cluster.root
     short = driver.ledgers.new_id()
     assert 0 <= short < 100

@@ -18,7 +18,7 @@ from tests.metadata.seen import Seen
 
 pytestmark = pytest.mark.interop
 
-ignore: Callable[[], None] = lambda: None  # noqa: E731 - nobody waits
+ignore: Callable[[], None] = lambda: None  # noqa: E731 - the callback is not used
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ DASHBOARDS = """
     bookkeeper_server_BATCH_READ_ENTRY_REQUEST bookkeeper_server_BATCH_READ_ENTRY_RESPONSE_SIZE
     bookkeeper_server_BookieReadThreadPool_threads bookkeeper_server_READ_ENTRY bookkeeper_server_READ_ENTRY_REQUEST
     jvm_memory_direct_bytes_max jvm_memory_direct_bytes_used
-""".split()  # noqa: SIM905 - a list would need a line a word
+""".split()  # noqa: SIM905 - a list would need a line for each word
 
 
 def test_what_public_dashboards_ask_for(running: Running) -> None:

@@ -1,6 +1,4 @@
-"""The load generator's figures are correct: it runs against the plain C bound servers, and its counts and codes are
-checked.
-"""
+"""The load generator's figures are right: it runs against the plain C bound servers; counts and codes are checked."""
 
 import re
 import subprocess
@@ -38,9 +36,7 @@ def add_server(programs: dict[str, Path], tmp_path: Path) -> Iterator[tuple[int,
 
 @pytest.fixture
 def load(programs: dict[str, Path]) -> Load:
-    """Return a function that runs bkload with options as keywords, `True` for a flag; `code` is the expected exit
-    code.
-    """
+    """Return a function that runs bkload with options as keywords, `True` for a flag; `code` is the exit code."""
 
     def run(mode: str, code: int = 0, **options: object) -> dict[str, Any]:
         return run_load(programs["bkload"], mode, code, **{"size": SIZE, **options})

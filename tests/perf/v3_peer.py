@@ -12,9 +12,7 @@ DIGEST = Digest.of(DigestType.CRC32C)
 
 
 def answer(request: pb.Request, ledger: int, entries: int, size: int) -> pb.Response:
-    """Respond to an add with success, and to reads with entries 0 to `entries` - 1 of one ledger, and a LAC after
-    them.
-    """
+    """Respond to an add with success, and to reads with entries 0 to `entries` - 1 of a ledger, and a LAC."""
     out = pb.Response(header=request.header, status=pb.EOK)
 
     def entry(k: int) -> bytes:

@@ -31,9 +31,7 @@ WORLD = {"named": True, "v2": True}
 
 
 def once(messages: list[bytes]) -> list[bytes]:
-    """Return the messages without those that a producer sent again because it had not heard of their
-    acknowledgement.
-    """
+    """Return the messages without those that a producer repeated because it had got no acknowledgement."""
     return list(dict.fromkeys(messages))
 
 
@@ -76,7 +74,7 @@ def test_a_broker_that_was_killed_finds_its_topics(world: Pulsar, connected: Any
     found = everything(connected, topic)
     assert once(found) == numbered(0, 5000)
     *before, now = [world.client.ledger_metadata(ledger).state for ledger in world.ledgers(topic)]
-    # Killed while it goes from one ledger to the next, a broker may leave the one open for good: the other is its last.
+    # A broker that is killed while it goes from one ledger to the next may leave the first one open for good.
     assert before.count(LedgerState.CLOSED) >= len(before) - 1
     assert now is LedgerState.OPEN
     assert [one.data() for one in received(consumer, len(found) - 150)] == found[150:]
@@ -84,9 +82,7 @@ def test_a_broker_that_was_killed_finds_its_topics(world: Pulsar, connected: Any
 
 
 def test_bookies_that_are_lost_are_replaced(world: Pulsar, connected: Any, topic: str) -> None:
-    """One of the two that hold a ledger is lost, and then the other, after a new one joined and the first one came
-    back.
-    """
+    """One of the two that hold a ledger is lost, and then the other, after a new one joined and the first returned."""
     sender = Sender(connected, topic)
     sender.deliver(range(50))
     (ledger,) = world.ledgers(topic)
@@ -117,9 +113,7 @@ def test_bookies_that_are_lost_are_replaced(world: Pulsar, connected: Any, topic
 
 
 def test_a_broker_that_stood_still_writes_no_more(world: Pulsar, connected: Any, topic: str) -> None:
-    """Another one took its topic over and fenced its ledger. What the first still had to write comes after, by that
-    one.
-    """
+    """Another one took over its topic and fenced its ledger. What the first one must still write comes after that."""
     import pulsar
 
     sender = Sender(connected, topic)
@@ -144,9 +138,7 @@ def test_a_broker_that_stood_still_writes_no_more(world: Pulsar, connected: Any,
 
 
 def test_what_nobody_needs_any_more_is_deleted(world: Pulsar, connected: Any, topic: str) -> None:
-    """Bookies forget the ledgers that all subscriptions are through with, and all ledgers of a topic that is
-    deleted.
-    """
+    """Bookies forget the ledgers that all subscriptions have read, and all ledgers of a topic that is deleted."""
     consumer = connected.subscribe(topic, "through")
     deliver(connected, topic, range(500))
     *_, last = received(consumer, 500)

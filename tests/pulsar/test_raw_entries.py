@@ -75,9 +75,7 @@ def test_a_topic_by_its_name(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """The example runs unchanged and finds messages, single and in batches, and nothing of what the subscriptions
-    store.
-    """
+    """The example runs unchanged and finds messages, single and in batches, and nothing of the subscriptions."""
     consumer = connected.subscribe(topic, "reading")
     deliver(connected, topic, range(300))
     deliver(connected, topic, range(300, 600), batched=True)
@@ -98,9 +96,7 @@ def test_a_topic_by_its_name(
 def test_a_stream_of_a_topic(
     world: Pulsar, connected: Any, topic: str, spark: Any, messages: Messages, tmp_path: Path
 ) -> None:
-    """Each entry comes once, over restarts of the stream and ledgers that begin meanwhile; one that stayed empty
-    goes.
-    """
+    """Each entry comes once, over restarts of the stream and new ledgers; the broker deletes the ledger left empty."""
     name = topic.replace("default/", "default/persistent/")
     wanted = {"ledgerFilter": f"pulsar/managed-ledger={name},!pulsar/cursor", "failOnDataLoss": "false"}
     query = Query(SparkCluster(spark, world.uri), tmp_path, **wanted)

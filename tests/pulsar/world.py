@@ -28,7 +28,7 @@ MARKS = [
 ]
 WAIT_S = 60
 RECEIVE_MS = 1000 * WAIT_S
-# What makes topics roll their ledgers soon, and a broker notice soon that another one is gone.
+# Settings that let topics roll their ledgers often, and a broker notice soon that another one is gone.
 BROKER = {
     "managedLedgerMaxEntriesPerLedger": "200",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -66,7 +66,7 @@ class Sender:
             batching_enabled=batched,
             batching_max_messages=10,
             max_pending_messages=20_000,
-            send_timeout_millis=0,  # it sends again for as long as it takes
+            send_timeout_millis=0,  # it retries for as long as necessary
         )
 
     def send(self, numbers: Iterable[int]) -> list[Future[None]]:

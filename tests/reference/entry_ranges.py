@@ -1,6 +1,4 @@
-"""Maximal ranges and their encoding, entry by entry: the oracle of module store.entry_ranges and of
-bookie.availability.
-"""
+"""Maximal ranges and their encoding, entry by entry: the oracle of store.entry_ranges and bookie.availability."""
 
 import struct
 from collections.abc import Iterable

@@ -47,9 +47,7 @@ class Model:
         self.entries = {key: place for key, place in self.entries.items() if key[0] != ledger}
 
     def relocate(self, ledger: int, size: int, source: tuple[int, int], target: tuple[int, int]) -> int:
-        """Move the records of the ledger that lie wholly in the `size` bytes at `source` to `target`, and return
-        their bytes.
-        """
+        """Move the ledger's records that are wholly in the `size` bytes at `source` to `target`; return their bytes."""
         moved = 0
         for key, place in self.entries.items():
             ahead = place.offset - source[1]

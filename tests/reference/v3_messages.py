@@ -65,9 +65,7 @@ def message(draw: st.DrawFn, part: int) -> list[bytes]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
-    """Draw the body of a frame: a header, the message of its operation most of the time, others, contexts, odd
-    fields.
-    """
+    """Draw the body of a frame: a header, mostly the message of its operation, others, contexts, odd fields."""
     op = draw(st.sampled_from([*PARTS, 3, 4, 0, 14]))
     txn, priority = draw(NUMBERS), draw(st.sampled_from([None, 0, 100, 2**32]))
     header = [field(1, draw(st.sampled_from([3, 3, 3, 1, 2, 4]))), field(2, op), field(3, txn)]

@@ -1,6 +1,4 @@
-"""V2 frames in plain Python, after docs/formats/wire-v2.md: the oracle of `bookie._fast.wire.v2` and
-`client.framing_v2`.
-"""
+"""V2 frames in plain Python, after docs/formats/wire-v2.md: the oracle of `_fast.wire.v2` and `client.framing_v2`."""
 
 import struct
 from dataclasses import dataclass
@@ -129,9 +127,7 @@ def decode_response(body: bytes) -> Response | None:
 
 
 def cut(stream: bytes, frame_bytes_max: int) -> tuple[list[bytes], int] | None:
-    """Return the bodies of the whole frames of a stream and the bytes they took, or None when a length is
-    impossible.
-    """
+    """Return the bodies of the whole frames of a stream and their total size, or None if a length is impossible."""
     bodies, at = [], 0
     while len(stream) - at >= 4:
         (length,) = struct.unpack_from(">I", stream, at)

@@ -30,9 +30,7 @@ def ledgers(draw: st.DrawFn) -> LedgerMetadata:
 
 @given(ledgers(), st.sampled_from(BOOKIES))
 def test_b17_what_a_bookie_has_to_hold(metadata: LedgerMetadata, bookie_id: str) -> None:
-    """A bookie must hold each entry whose write set has it, up to the last one, or in an open ledger up to the last
-    ensemble.
-    """
+    """A bookie must hold the entries of its write sets, up to the last one, or in an open ledger the last ensemble."""
     end = metadata.last_entry + 1 if metadata.state is LedgerState.CLOSED else metadata.segments[-1].first_entry
     assert judged_end(metadata) == end
     wanted = [entry for entry in range(end) if bookie_id in metadata.write_set(entry)]

@@ -181,9 +181,7 @@ def test_b17_a_lost_disk_is_repaired_byte_for_byte(cluster: Cluster) -> None:
 
 
 def test_damaged_and_absent_replicas_are_passed_over(cluster: Cluster) -> None:
-    """A replica with a wrong digest is not copied; the next one is. Entries without a replica are named, the rest
-    copied.
-    """
+    """A replica with a wrong digest is not copied; the next one is. Entries without a replica are named."""
     victim, other, third = cluster.bookies
     digest = Digest.of(DigestType.CRC32C, PASSWORD)
     ledger = 9

@@ -63,9 +63,7 @@ class Damaged:
                     add.result()
 
     def place(self, ledger: int, entry: int) -> tuple[Path, int]:
-        """Return the victim's log with an entry, and the place of its length word, with the log written and caches
-        empty.
-        """
+        """Return the victim's log with an entry and the offset of its length word, log written and caches empty."""
         for path in (self.victim.directory / "ledgers" / "current").glob("*.log"):
             at = path.read_bytes().find(struct.pack(">qq", ledger, entry))
             if at >= 0:

@@ -1,6 +1,4 @@
-"""A task as the compiled module `server.policy` passes it to Python, and its response, for handlers without a
-socket.
-"""
+"""A task as the compiled module `server.policy` passes it to Python, with its response, for tests without sockets."""
 
 from dataclasses import dataclass, field
 

@@ -47,9 +47,7 @@ def cgroup(root: Path, own: str, files: dict[str, str]) -> None:
     ids=["v2 parent", "v2 in a container", "v2 root", "v1", "v1 unlimited"],
 )
 def test_control_groups(tmp_path: Path, own: str, files: dict[str, str], expected: object) -> None:
-    """The tightest limit from the process's own group upwards counts; "max" and version 1's huge number are no
-    limit.
-    """
+    """The tightest limit from the process's own group upwards counts; "max" and version 1's huge number are none."""
     cgroup(tmp_path, own, files)
     assert budget.allowed_bytes(tmp_path) == expected
 

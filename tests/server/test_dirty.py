@@ -31,9 +31,7 @@ def marker(root: Path, *, write_data: bool = True, sync_data: bool = True, boot:
 
 
 def test_markers_are_set_and_cleared(tmp_path: Path) -> None:
-    """Markers are set in every ledger directory, count if any has one, and are gone after clear; both are
-    idempotent.
-    """
+    """Markers are set in every ledger directory, count if any has one, and are removed by clear."""
     one = marker(tmp_path)
     assert not one.is_set()
     one.set()
@@ -47,9 +45,7 @@ def test_markers_are_set_and_cleared(tmp_path: Path) -> None:
 
 
 def test_what_may_be_lost(tmp_path: Path) -> None:
-    """The configuration of the dirty run counts, not that of the new one; a kill without a reboot keeps the page
-    cache.
-    """
+    """The configuration of the dirty run counts, not that of the new one; a kill without a reboot keeps the cache."""
     marker(tmp_path, write_data=False).set()
     assert "journalWriteData=false" in marker(tmp_path).lost()
     marker(tmp_path, sync_data=False).set()

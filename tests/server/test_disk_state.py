@@ -113,9 +113,7 @@ directories = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 2), st.booleans
 
 @given(directories, st.booleans())
 def test_verdicts_hold_together(drawn: list[tuple[float, int, bool]], any_full: bool) -> None:
-    """A fuller disk is never better, one full is never worse than all, and a directory that was not full is judged
-    alone.
-    """
+    """A fuller disk is never better, one full disk never worse than all, and each directory is judged by itself."""
     found = {Directory(LEDGER, Path(f"/{n}")): used(use, device) for n, (use, device, _) in enumerate(drawn)}
     before = {Path(f"/{n}") for n, (_, _, was) in enumerate(drawn) if was}
     state = judge(found, settings(any_full_is_read_only=any_full), were_full=before)

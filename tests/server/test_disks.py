@@ -47,7 +47,7 @@ def test_a_refused_write_is_asked_for_at_each_check() -> None:
     monitor.follow(lambda state: told.append(state.read_only))
     for _ in range(4):
         monitor.check()
-    assert told == [False, False, True, False]  # the second: no recovery fitted before, and one fits now
+    assert told == [False, False, True, False]  # the second one is False: no recovery fitted before, and one fits now
 
 
 def test_what_a_follower_could_not_take_is_told_again() -> None:
@@ -136,9 +136,7 @@ def test_figures_by_directory() -> None:
 
 
 def test_a_restart_on_disks_that_were_full() -> None:
-    """ST8: after a restart they are judged by the low mark, as if the process had continued, and accept writes below
-    it.
-    """
+    """ST8: after a restart, disks are judged by the low mark, as if the process had continued."""
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
     assert not monitor.check().read_only
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.85))
@@ -215,9 +213,7 @@ def test_a_status_is_kept_as_well_as_it_goes(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_status_that_could_not_be_written_is_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """B15: each check retries the directories that lack the status, with the present one; the failure is logged
-    once.
-    """
+    """B15: each check retries directories without the status, with the present one; the failure is logged once."""
     directory = tmp_path / "late"
     files = StatusFiles([directory])
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1))

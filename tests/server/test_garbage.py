@@ -1,6 +1,4 @@
-"""Garbage collection in a whole bookie: ledgers deleted in the metadata store are removed from its disk, and nothing
-else.
-"""
+"""Garbage collection in a whole bookie: only ledgers that were deleted in the metadata store leave its disk."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -36,9 +36,7 @@ def wide(directory: Path) -> list[str]:
 
 @pytest.mark.usefixtures("wide_open")
 def test_a_bookie_of_the_process(new_bookies: Bookies, tmp_path: Path) -> None:
-    """S8: journals, entry logs, index, marks, cookies, status, access log and embedded metadata, over a second start
-    too.
-    """
+    """S8: journals, entry logs, index, marks, cookies, access log and metadata are private, also after a restart."""
     store = tmp_path / "above" / "store"
     given = {
         "metadataServiceUri": f"lmdb://{store}",

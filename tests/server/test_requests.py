@@ -129,9 +129,7 @@ def entries_of(ledger: int, **more: object) -> wire.Request:
 
 
 def test_lists_of_entries(tmp_path: Path) -> None:
-    """The response has Java's bytes for stored entries; unknown ledgers, lists longer than a frame and other
-    versions are refused.
-    """
+    """The response has Java's bytes. Unknown ledgers, lists longer than a frame and other versions are refused."""
     opened = Opened(tmp_path)
     stored = [0, 1, 2, 5, 6, 8]
     for number in stored:

@@ -1,6 +1,4 @@
-"""The supervisor ends a process that must not continue (B2, B18). Each case is a process, because the latch stays
-set.
-"""
+"""The supervisor ends a process that must not continue (B2, B18). Each case is a process, as the latch stays set."""
 
 import subprocess
 import sys

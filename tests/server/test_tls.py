@@ -62,9 +62,7 @@ def test_a_process_with_tls(bookies: Bookies, ca: Authority) -> None:
 
 
 def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: Path) -> None:
-    """By configuration alone: nothing is served in clear, a login works inside TLS, and removing a token ends its
-    connection.
-    """
+    """By configuration alone nothing is served in clear, logins work inside TLS, and removed tokens disconnect."""
     tokens = tmp_path / "tokens"
     tokens.write_text("write:one:a-token-of-enough-bytes\n")
     keys = keys_of(ca, tlsRequired="true", bookieAuthProviderFactoryClass="token", authTokenFile=str(tokens))

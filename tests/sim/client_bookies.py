@@ -37,9 +37,7 @@ Ask = Callable[[ModelBookie, Reply], None]
 
 
 class ModelSender:
-    """Implements `AddSender`. Each entry travels by itself, in order; answers that arrive together are reported
-    together.
-    """
+    """Implements `AddSender`. Each entry travels by itself, in order; answers that arrive together come together."""
 
     def __init__(
         self, bookies: "ClientBookies", bookie: str, key: bytes, owner: SenderOwner, flags: int, *, deferred: bool
@@ -199,7 +197,7 @@ class ClientBookies:
         flags: int = 0,
         deferred_sync: bool = False,
     ) -> ModelSender:
-        del ledger  # each record names it
+        del ledger  # the records contain the ledger id
         return ModelSender(self, bookie, master_key, owner, flags, deferred=deferred_sync)
 
     async def add(
@@ -312,9 +310,7 @@ class ClientBookies:
         adds: bool = False,
         extra_s: float = 0.0,
     ) -> Any:
-        """Send a request and wait. `fencing` has ledger and entry of a read whose negative answers the history
-        records.
-        """
+        """Send a request and wait. `fencing` has ledger and entry of a read, whose negative answers the history has."""
         if self._closed:
             raise ClientClosed(f"the client is closed; bookie {bookie} cannot be asked")
         done: asyncio.Future[Any] = self.loop.create_future()

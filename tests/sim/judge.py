@@ -269,8 +269,8 @@ class _Judgement:
         if self._shown > metadata.last_entry:
             self._say("L7", f"LAC {self._shown} was shown, but it ends at {metadata.last_entry}")
         length = sum(len(self._asked.get(entry, b"")) for entry in range(metadata.last_entry + 1))
-        # Entries that were added out of order have the length of their time; a recovery knows only that of the last
-        # entry.
+        # Entries that were added out of order have the length at the time of their add; a recovery knows only that of
+        # the last entry.
         if metadata.length not in {length, self._lengths().get(metadata.last_entry, 0)}:
             self._say("L4", f"length {metadata.length} in the metadata, {length} in its entries")
         for entry in range(metadata.last_entry + 1):

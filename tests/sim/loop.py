@@ -48,9 +48,7 @@ class _Handle:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """The loop. It starts at 0 seconds. `problems` has what would otherwise be logged: exceptions that were not
-    retrieved.
-    """
+    """The loop. It starts at 0 seconds. `problems` has exceptions that were not retrieved, which asyncio would log."""
 
     def __init__(self) -> None:
         self._runs = False  # asyncio's own loop is not used, so its state is not created
@@ -61,7 +59,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, _Handle]] = []
         self._number = 0
 
-    # What asyncio needs of a loop.
+    # The part of asyncio's loop that is used.
 
     def time(self) -> float:
         return self._now

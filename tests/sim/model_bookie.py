@@ -65,9 +65,7 @@ class _Ledger:
 
 
 class ModelBookie:
-    """The bookie. `sync_s` is the time of a sync; attributes that nothing else sets are faults for the nemesis to
-    set.
-    """
+    """The bookie. `sync_s` is the time of a sync; attributes that nothing else sets are faults for the nemesis."""
 
     def __init__(self, name: str, loop: VirtualLoop, rng: random.Random, bugs: Collection[str] = ()) -> None:
         self.name = name
@@ -95,7 +93,7 @@ class ModelBookie:
         self._paused = False
         self._inbox: list[Callable[[], None]] = []
 
-    # What is done to it.
+    # Faults.
 
     def pause(self) -> None:
         self._paused = True
@@ -127,9 +125,7 @@ class ModelBookie:
         self.lost_data = True
 
     def start(self, served: Collection[int]) -> None:
-        """Replay the journal. `served` are the ledgers that should be here; after a loss they are in limbo and
-        fenced.
-        """
+        """Replay the journal. `served` are the ledgers that should be here; after a loss they are fenced, in limbo."""
         self._synced = self._kept = len(self._journal)
         for record in self._journal:
             self._replay(record)

@@ -24,7 +24,7 @@ class Connection:
         self.open = True
         self.in_flight = 0
         self.life = link.bookie.incarnation
-        self._due = [0.0, 0.0]  # to the bookie, to the client
+        self._due = [0.0, 0.0]  # for the directions to the bookie and to the client
         self._gap = [False, False]
         self._made = False
         self._unsent: list[Callable[[], None]] = []

@@ -20,9 +20,7 @@ __all__ = ["failures", "replay_command", "Run", "run_seed"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A seed that was run. `violations` break invariants; `problems` are exceptions that were not retrieved, and
-    hangs.
-    """
+    """A seed that was run. `violations` break invariants; `problems` are hangs and exceptions not retrieved."""
 
     seed: int
     history: list[Event]
@@ -57,7 +55,7 @@ def run_seed(seed: int, plant: str = "", *, small: bool = False) -> Run:
             if small:
                 draw = replace(draw or Draw.of(random.Random(seed)), advanced=False, deferred=False, replicator=False)
             outcome = play(seed, make, planted.bookies, draw)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this seed
+        except Exception as error:  # noqa: BLE001 - any exception belongs to this seed
             where = traceback.format_exception(error)
             return Run(seed, [], [], [f"{type(error).__name__}: {error}", *where], "")
     violations = judge(outcome.history, outcome.world.copies(), outcome.world.lost())

@@ -245,7 +245,7 @@ class _Run:
             self._got("finish", ledger, await reader.read(0, reader.lac), range(reader.lac + 1))
         self.waiting.discard("finish")
 
-    # What they have in common.
+    # Helpers.
 
     async def _client(self, who: str, config: ClientConfig | None = None) -> Client:
         config = config or self.world.draw.config

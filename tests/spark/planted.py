@@ -35,9 +35,7 @@ def plant(
     payload: bytes = PAYLOAD,
     application: str = "planted",
 ) -> list[str]:
-    """Write a closed ledger of `entries` entries on all of these bookies; return their ids, in the order of the
-    ensemble.
-    """
+    """Write a closed ledger of `entries` entries on all of these bookies; return their ids, in the ensemble's order."""
     ids = [bookie.id for bookie in bookies]
     count = len(bookies)
     driver = open_driver(uri)

@@ -42,9 +42,7 @@ def count(job: Job, cluster: Cluster, spark: Sessions, fail_at: str) -> int:
 
 
 def test_a_job_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A dry run changes nothing; units finished before an error are not repeated; the summary is the same in the
-    file.
-    """
+    """A dry run changes nothing; units finished before an error are not repeated; the file has the same summary."""
     words = ["count", "-u", "grpc://x", "--client", "a=b=c", "--state", str(tmp_path / "s"), "-o", "json"]
     words += ["--summary", str(tmp_path / "summary.json"), "--master", "local[1]"]
     assert lazy.run(group, "bkpipe", [*words, "--dry-run"]) == 0
@@ -76,9 +74,7 @@ def test_an_error_is_one_line(words: list[str], code: int, says: str, capsys: py
 
 
 def test_progress_is_for_terminals(tmp_path: Path) -> None:
-    """There is a bar on standard error up to all units, including those of an earlier call; without a terminal there
-    is none.
-    """
+    """There is a bar on standard error up to all units, including those of an earlier call, but only in a terminal."""
     program = "import sys; from bookie.terminal import lazy; from tests.spark.test_job import group; "
     program += "sys.exit(lazy.run(group, 'bkpipe', sys.argv[1:]))"
     words = [sys.executable, "-c", program, "count", "-u", "grpc://x", "--state", str(tmp_path / "s"), "-o", "json"]
@@ -93,7 +89,7 @@ def test_progress_is_for_terminals(tmp_path: Path) -> None:
         while piece := os.read(ours, 4096):
             drawn += piece
     except OSError:
-        pass  # how a pseudoterminal reports that the other end is closed
+        pass  # a pseudoterminal reports in this way that the other end is closed
     finally:
         os.close(ours)
     out, _ = child.communicate(timeout=60)

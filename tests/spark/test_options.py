@@ -58,9 +58,7 @@ def test_a_wrong_value_is_one_line_with_the_remedy(read: object, message: str) -
 
 
 def test_ids_are_counted_before_they_are_listed() -> None:
-    """Ids are unique and ascending; too many are refused in one line with option, value and limit, and take no
-    memory.
-    """
+    """Ids are unique and ascending. Too many are refused in one line with option, value and limit."""
     assert options(ledgers="7, 1-3,2").ids("ledgers", 4) == (1, 2, 3, 7)
     assert options().ids("ledgers", 4) == ()
     for text in ("0-4", "0-999999999999"):

@@ -30,9 +30,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 @pytest.mark.quick
 def test_every_column_of_every_entry(world: SparkCluster) -> None:
-    """BR12. Ids, payloads of several sizes, the ledger's length so far, the LAC and metadata are those of the
-    writer.
-    """
+    """BR12. Ids, payloads of several sizes, the ledger's length, the LAC and metadata are those of the writer."""
     custom = {"application": b"spark", "topic": b"a"}
     ledger = world.ledger(50, custom_metadata=custom)
     frame = world.read(ledgers=str(ledger), includeMetadata="true")
@@ -66,9 +64,7 @@ def test_every_column_of_every_entry(world: SparkCluster) -> None:
 
 
 def test_ledgers_are_split_and_packed(world: SparkCluster) -> None:
-    """A large ledger becomes several partitions, small ones share one, and striped and empty ones are read like
-    others.
-    """
+    """A large ledger has several partitions, small ones share one, and striped and empty ones are read like others."""
     large = world.ledger(300, size=500)
     small = [world.ledger(3), world.ledger(0), world.ledger(7, ensemble=2, digest_type="CRC32")]
     frame = world.read(ledgers=f"{large}, {small[0]}-{small[-1]}", maxPartitionBytes="64k", readBatchEntries="50")

@@ -28,9 +28,7 @@ def read_ids(spark: Any, uri: str, ledger: int, **options: str) -> list[tuple[in
 def test_ledgers_of_the_java_client(
     spark: Any, java_peer: JavaPeer, zookeeper: ZooKeeperServer, tmp_path: Path
 ) -> None:
-    """BR6, BR12. Over V3, where a Java bookie has no batch reads, and over V2, where it has; open and closed
-    ledgers.
-    """
+    """BR6, BR12. Over V3, where a Java bookie has no batch reads, and over V2, with them; open and closed ledgers."""
     uri = new_cluster(java_peer, zookeeper.address, tmp_path / "init")
     bookie = JavaBookie(java_peer, tmp_path / "java", free_port(), uri, SMALL)
     driver = Driver(java_peer, tmp_path / "driver.log", heap_mb=256, direct_mb=256)

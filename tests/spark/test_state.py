@@ -9,9 +9,7 @@ from bookie.spark.state import State
 
 
 def test_what_is_done_is_found_again(tmp_path: Path) -> None:
-    """Finished units and their results are found by any later call with the same options; an incomplete line is
-    ignored.
-    """
+    """Finished units and their results are found by later calls with the same options; incomplete lines are ignored."""
     directory = tmp_path / "state"
     with State(directory, "export", {"to": Path("/data")}) as state:
         state.note("7", entries=3)

@@ -56,9 +56,7 @@ class Query:
 
 
 def test_a_log_is_read_once_across_restarts(world: SparkCluster, tmp_path: Path) -> None:
-    """Within maxOffsetsPerTrigger; ledgers that are added to the log later are read once they are there; nothing
-    twice.
-    """
+    """Within maxOffsetsPerTrigger, ledgers that are added to the log later are read, and nothing is read twice."""
     ledgers = [world.ledger(25), world.ledger(15)]
     world.client.logs.create("streamed", ledgers)
     query = Query(world, tmp_path, log="streamed", maxOffsetsPerTrigger="16")
@@ -73,9 +71,7 @@ def test_a_log_is_read_once_across_restarts(world: SparkCluster, tmp_path: Path)
 
 
 def test_an_open_ledger_is_followed(world: SparkCluster, tmp_path: Path) -> None:
-    """It is read while its writer adds and after it was closed, as is a ledger that appears meanwhile; each entry
-    once.
-    """
+    """It is read while its writer adds and after it was closed, as is a ledger that appears meanwhile."""
     custom = {"application": b"tail"}
     with world.client.create_ledger(
         ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, custom_metadata=custom

@@ -49,9 +49,7 @@ def ledger_data(*, key: bytes = KEY, fenced: bool = False, lac: bytes | None = N
 
 
 def put_rocksdb(path: Path, pairs: dict[bytes, bytes]) -> None:
-    """Create a database with these pairs in another process, because RocksDB's threads stay in the process that
-    started them.
-    """
+    """Create a database with these pairs in another process, because RocksDB's threads stay in theirs."""
     path.mkdir(parents=True, exist_ok=True)
     program = (
         "import json, sys; from rocksdict import Options, Rdict\n"

@@ -145,9 +145,7 @@ def test_a_damaged_index(damage: object, tmp_path: Path) -> None:
 
 
 def test_a_short_index_may_be_sound(tmp_path: Path) -> None:
-    """LMDB does not write a page that a transaction allocates and frees, so a sound file may end before its last
-    page.
-    """
+    """LMDB does not write a page that a transaction allocates and frees, so a sound file may be shorter."""
     environment = lmdb.open(str(tmp_path), map_size=MIB, max_dbs=4)
     for name in (b"locations", b"ledgers"):
         environment.open_db(name)

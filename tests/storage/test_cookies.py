@@ -104,9 +104,7 @@ def test_any_text_survives_its_escapes(host: str, directory: str) -> None:
 
 
 def test_escapes_are_the_short_ones() -> None:
-    r"""The short escapes \b \f \n \r \t \\ \' \" are used, and octal escapes for everything else that is not
-    printable.
-    """
+    r"""The short escapes \b \f \n \r \t \\ \' \" are used, and octal escapes for all else that is not printable."""
     cookie = Cookie(bookie_id="\b\f\n\r\t\\'\"\0é", journal_directories="", ledger_directories="")
     assert rb'bookieHost: "\b\f\n\r\t\\\'\"\000\303\251"' in cookie.to_bytes()
 
@@ -278,9 +276,7 @@ def test_expansion_is_refused_with_several_directories(disks: Disks) -> None:
 
 
 def test_a_disk_that_fails_while_stamping(disks: Disks) -> None:
-    """If the second directory cannot be written, the store gets no cookie, and the next start refuses the partly
-    stamped bookie.
-    """
+    """If the second directory cannot be written, the store gets no cookie, and the next start refuses the bookie."""
 
     def failing(path: Path, text: bytes) -> None:
         if disks.second in path.parents:
@@ -308,9 +304,7 @@ def test_another_process_was_faster(disks: Disks) -> None:
 
 
 def test_a_failed_write_is_fatal(tmp_path: Path) -> None:
-    """B2: a failed write sets the fatal latch with the file and the error, and leaves nothing that hinders the next
-    start.
-    """
+    """B2: a failed write sets the fatal latch with file and error, and leaves nothing that hinders the next start."""
     path = tmp_path / "current" / "VERSION"
     done = subprocess.run([sys.executable, "-c", NO_ROOM, path], cwd=ROOT, capture_output=True, text=True, check=True)
     said, latch = done.stdout.splitlines()

@@ -23,9 +23,7 @@ FULL_DISKS = {
 
 
 def written(root: Path) -> None:
-    """Write three megabytes of ledger 1, some entries and a fence of ledger 2 and an empty ledger 4, to the journal
-    only.
-    """
+    """Write three megabytes of ledger 1, entries and a fence of ledger 2 and an empty ledger 4, to the journal only."""
     one = Opened(root, write_cache_bytes=16 * MIB)
     for at, data in enumerate(STORED):
         if not one.direct.add(data) or at % 20 == 0:
@@ -59,9 +57,7 @@ def status(one: Opened, ledger: int, at: int) -> str:
 
 @pytest.mark.parametrize("fault", FULL_DISKS.values(), ids=FULL_DISKS)
 def test_b15_what_fits_into_memory_is_served(tmp_path: Path, faulty: ModuleType, fault: tuple[str, str]) -> None:
-    """Everything is served, even after a second crash, and the marks stay; with room it is flushed and not replayed
-    again.
-    """
+    """Everything is served, even after a second crash, and marks stay; with space it is flushed, and not replayed."""
     written(tmp_path)
     faulty.plan(fault[0], "ENOSPC", times=-1, suffix=fault[1])
     for _ in range(2):
@@ -119,9 +115,7 @@ def test_b7_what_does_not_fit_is_not_denied(tmp_path: Path, faulty: ModuleType, 
 
 
 def test_b7_what_the_journal_holds_several_times_takes_room_once(tmp_path: Path, faulty: ModuleType) -> None:
-    """Entries that are in the journal several times, as after carry-over and a kill before the mark, take memory only
-    once.
-    """
+    """Entries that are in the journal several times, as after a carry-over and a kill, take memory only once."""
     one = Opened(tmp_path, write_cache_bytes=64 * MIB)
     for _ in range(4):
         for at, data in enumerate(STORED):
@@ -246,9 +240,7 @@ def test_b14_a_ledger_that_is_deleted_while_it_lags(tmp_path: Path, faulty: Modu
 
 @pytest.mark.parametrize("sync", [True, False])
 def test_b15_the_journal_disk_is_full(tmp_path: Path, faulty: ModuleType, *, sync: bool) -> None:
-    """Without a file to write to, no add is accepted and no mark moves; the journal opens the file when there is
-    room.
-    """
+    """Without a file to write to, no add is accepted and no mark moves; with space the journal opens the file."""
     written(tmp_path)
     faulty.plan("pwritev", "ENOSPC", times=-1, suffix=".preparing")
     for _ in range(2):

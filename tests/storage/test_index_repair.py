@@ -185,9 +185,7 @@ def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
 
 
 def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:
-    """Answers follow the doubts in memory, which a start reads, so the repair writes a damaged one again before the
-    next start.
-    """
+    """Answers follow the doubts in memory, which a start reads, so the repair rewrites a damaged one before that."""
     one = stored(tmp_path)
     flip(one, a_run(one), 3)
     readable(one)
@@ -354,9 +352,7 @@ one.stop()
 
 
 def test_a_full_disk_puts_a_repair_off(tmp_path: Path) -> None:
-    """Without space the old index serves as far as it can, nothing is denied, and the repair succeeds when there is
-    space.
-    """
+    """Without space the old index serves as far as it can, nothing is denied, and with space the repair succeeds."""
     disk = tmp_path / "disk"
     disk.mkdir()
     with SmallDisk(disk, "tmpfs", 48 << 20) as small:
@@ -386,9 +382,7 @@ def test_garbage_collection_goes_on_beside_damage(tmp_path: Path, caplog: pytest
 
 
 def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
-    """Reads continue during the repair, deny nothing, and finally return every entry; the thread ends when it is told
-    to.
-    """
+    """Reads continue during the repair, deny nothing, and finally return every entry; the thread ends on request."""
     one = stored(tmp_path)
     thread = threading.Thread(target=one.storage.repairs[0].run)
     thread.start()
@@ -406,9 +400,7 @@ def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
 
 
 def test_flips_anywhere_under_flushes(tmp_path: Path) -> None:
-    """With random bits of the file flipped and a flush after each, the process lives, nothing is lost, and everything
-    is found.
-    """
+    """With random flips and a flush after each, the process lives, nothing is lost, and everything is found."""
     seeded_random = random.Random(5)
     one = stored(tmp_path)
     for turn in range(150):

@@ -70,9 +70,7 @@ def late_add(one: Collecting, ledger: int) -> str:
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_b8_a_late_writer_of_a_deleted_ledger_is_fenced(tmp_path: Path, crash: bool) -> None:
-    """The late writer is refused at once and after a restart, however the bookie ended, and the ledger is not
-    created.
-    """
+    """The late writer is refused at once and after any restart, and the ledger is not created."""
     one = fenced_and_deleted(tmp_path)
     for _ in range(2):
         assert late_add(one, 1) == "FENCED"

@@ -59,9 +59,7 @@ def add(opened: Opened, entries: dict[int, int]) -> None:
     ids=["an entry of 70 MiB", "the same, and caches of 4 MiB after it", "a group of 260 MiB"],
 )
 def test_what_a_group_took_survives_a_kill(entries: dict[int, int], later: dict[str, Any], tmp_path: Path) -> None:
-    """A group is synced and replayed after a kill; then it is flushed, indexed and scanned, and the index is rebuilt
-    from the log.
-    """
+    """A group is synced and replayed after a kill; then it is flushed, indexed and scanned, and the index rebuilt."""
     opened = Opened(tmp_path, **LARGE)
     add(opened, entries)
     opened.crash()

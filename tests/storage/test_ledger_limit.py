@@ -1,6 +1,4 @@
-"""The limit on the number of ledgers (store.ledger_counts): new ledgers beyond it are refused, and existing ones are
-not affected.
-"""
+"""The limit on ledgers (store.ledger_counts): new ledgers beyond it are refused, and existing ones not affected."""
 
 import logging
 from pathlib import Path
@@ -67,9 +65,7 @@ def test_recoveries_and_fences_may_bring_an_eighth_more(tmp_path: Path) -> None:
 def test_what_was_taken_before_is_held_whatever_the_limit_is_now(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, crash: bool
 ) -> None:
-    """Ledgers from the index, and from the journal, which is replayed before the limit applies, are kept; a log line
-    says so.
-    """
+    """Ledgers from the index and the journal, which is replayed before the limit applies, are kept, as the log says."""
     one = full(tmp_path)
     assert one.one.direct.commit()
     one.settings["ledgers_max"] = 10

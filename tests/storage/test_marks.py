@@ -36,9 +36,7 @@ def roll_back(root: Path, directory: str) -> None:
 
 
 def grown(root: Path, *, rounds: int = 1, backups_max: int = 5) -> None:
-    """Create two ledger directories with ten entries per ledger, copy them to `before`, and add more, all in entry
-    logs.
-    """
+    """Create two ledger directories with ten entries per ledger, copy them to `before`, and add and flush more."""
     one = Opened(root, ledger_dirs=2, backups_max=backups_max)
     fill(one, 0, 10)
     one.stop()
@@ -160,9 +158,7 @@ def test_b15_a_mark_without_room_for_another_file(tmp_path: Path, faulty: Module
 
 
 def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
-    """The first 16 bytes are Apache BookKeeper's mark, and generations increase by one per checkpoint, even over a
-    restart.
-    """
+    """The first 16 bytes are Apache BookKeeper's mark. Generations grow by one per checkpoint, over restarts too."""
     seen = []
     for _ in range(2):
         one = Opened(tmp_path, ledger_dirs=2)
@@ -177,9 +173,7 @@ def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
 
 
 def test_marks_of_a_java_bookie(tmp_path: Path) -> None:
-    """A Java bookie only logs that it could not write a mark, so its highest one counts; ours counts for its own
-    directory.
-    """
+    """A Java bookie only logs that it could not write a mark, so its highest one counts; ours counts by directory."""
     directories = [tmp_path / name for name in ("a", "b", "c", "d")]
     for directory in directories:
         directory.mkdir()

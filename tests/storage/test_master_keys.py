@@ -105,9 +105,7 @@ def test_the_word_that_nothing_follows_takes_no_key(tmp_path: Path) -> None:
 def test_a_start_takes_what_admission_took(
     tmp_path_factory: pytest.TempPathFactory, scenario: list[tuple[bytes, bool, bool]]
 ) -> None:
-    """With any order of keys, and index commits and kills between them, no start is refused and the key stays the
-    same.
-    """
+    """With any order of keys, index commits and kills between them, no start is refused and the key stays."""
     root = tmp_path_factory.mktemp("keys")
     opened = Opened(root)
     known = b""

@@ -56,9 +56,7 @@ def status(one: Opened, ledger: int, at: int) -> str | list[bytes]:
 
 
 def check(one: Opened, reason: int) -> None:
-    """Check that ledger 1 is quarantined with entries 0 to 4 and those after the bad record, and that ledger 2 is
-    unaffected.
-    """
+    """Check that ledger 1 is quarantined with entries 0 to 4 and those after the bad record, and ledger 2 is not."""
     assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[reason],))]
     assert [status(one, 1, at) for at in range(5)] == [[entry(1, at)] for at in range(5)]
     assert status(one, 1, 9) == status(one, 1, -1) == "UNKNOWN_STATE"
@@ -87,9 +85,7 @@ def test_in_the_journal(bad: str, tmp_path: Path) -> None:
 
 
 def test_a_key_that_nobody_knows(tmp_path: Path) -> None:
-    """The first record of a ledger is damaged: without it, its entries would be taken for those of a deleted ledger
-    and denied.
-    """
+    """Without its damaged first record, the ledger would be taken for a deleted one, and its entries be denied."""
     put(tmp_path, FILE, model.build([key_of_size(-1, b"") + framed(entry(1, 0)) + framed(entry(1, 1))], FILE))
     one = Opened(tmp_path)
     assert quarantine.listed(one.storage._directory_stores[0]) == [(1, (REASONS[3],))]
@@ -136,9 +132,7 @@ def test_a_ledger_record_that_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packet", [b"lac", lac_packet(2, 7)])
 def test_a_lac_in_the_index_that_is_none(packet: bytes, tmp_path: Path) -> None:
-    """A short LAC from an older bookie made a long poll, a LAC write and replay read eight bytes beyond its first
-    eight.
-    """
+    """A short LAC from an older bookie made long polls, LAC writes and replay read eight bytes beyond its end."""
     index = Index.open(stored(tmp_path), 64 * MIB)
     index.begin()
     index.put_ledger(1, KEY, lac=packet)

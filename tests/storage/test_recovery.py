@@ -92,9 +92,7 @@ def test_our_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", [1, 3, 4, 20, 60, 61, 110, 112, 140, 141, 147, 148, 152, 160, 167, 168, 300, 511])
 @pytest.mark.parametrize("zeros", [0, 4096])
 def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
-    """B3: the last group is restored completely or not at all, the groups before it are restored, and the next start
-    continues.
-    """
+    """B3: the last group is restored completely or not at all, those before it are, and the next start works."""
     whole = model.build(GROUPS, FILE)
     start = len(model.build(GROUPS[:2], FILE))
     put(tmp_path, FILE, whole[: start + cut] + bytes(zeros))
@@ -109,9 +107,7 @@ def test_a_torn_tail(tmp_path: Path, cut: int, zeros: int) -> None:
 
 
 def damaged_end(root: Path, at: int) -> tuple[str, int]:
-    """Write a journal file whose last group has a flipped bit in byte `at`; return its name and the offset of that
-    group.
-    """
+    """Write a journal file whose last group has a flipped bit in byte `at`; return its name and the group's offset."""
     content = bytearray(model.build(GROUPS, FILE))
     start = len(model.build(GROUPS[:2], FILE))
     content[start + at] ^= 0x10

@@ -80,9 +80,7 @@ def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) ->
 
 
 def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) -> None:
-    """The generated cookie equals the bookie's. The cookie of a running bookie stays; others are created, replaced and
-    deleted.
-    """
+    """The generated cookie equals the bookie's. A running bookie keeps its cookie; others are changed and deleted."""
     instance = bkadmin("whatisinstanceid", "-o", "json").json["instance_id"]
     text = bkadmin("cookie_get", pair[0].id).out
     assert instance in text
@@ -190,9 +188,7 @@ def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bka
 def test_a_bookie_is_taken_out(
     pair: list[BookieProcess], bookies: Bookies, driver: MetadataDriver, bkadmin: BkAdmin
 ) -> None:
-    """OP1: its ledgers are copied; a ledger with no other replica is listed with the reason, and then the cookie
-    stays.
-    """
+    """OP1: its ledgers are copied; a ledger without another replica is listed with the reason, and the cookie stays."""
     leaving = pair[1]
     shared = bkadmin("simpletest", "-e", 2, "-n", 20, "--keep", "-o", "json").json["ledger"]
     alone = ledger_on(driver, [leaving.id])

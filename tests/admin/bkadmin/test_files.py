@@ -51,9 +51,7 @@ def test_entries_from_index_log_and_journal(stopped: BookieProcess, bkadmin: BkA
 
 
 def test_what_is_not_well_is_found_and_mended(stopped: BookieProcess, bkadmin: BkAdmin) -> None:
-    """The exit code is 0 for an intact bookie and 3 without its index, which is rebuilt from the logs; a damaged log
-    is named.
-    """
+    """The exit code is 0 for an intact bookie and 3 without its index, which is rebuilt; a damaged log is named."""
     assert bkadmin("localconsistencycheck").code == 0
     (index,) = stopped.ledgers.glob("current/locations.lmdb/data.mdb")
     with index.open("r+b") as file:

@@ -1,6 +1,4 @@
-"""The command bkadmin itself: it imports only the command that is called, and every error is one line and an exit
-code.
-"""
+"""The command bkadmin itself: it imports only the called command, and every error is one line and an exit code."""
 
 import contextlib
 import signal
@@ -105,9 +103,7 @@ def test_an_error_is_one_line(bkadmin: BkAdmin, words: list[str], code: int, say
 
 @pytest.mark.parametrize("uri", ["zk+hierarchical://127.0.0.1:1/ledgers", "grpcs://{plain}"])
 def test_libraries_tell_nothing_of_their_own(uri: str) -> None:
-    """The retries of kazoo and gRPC's reports of handshakes are not printed; there is one line, which says what to
-    do.
-    """
+    """The retries of kazoo and gRPC's reports of handshakes are not printed; there is one line with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as plain:
         where = uri.format(plain="{}:{}".format(*plain.getsockname()))
         command = [sys.executable, "-m", "admin.bkadmin.main", "listbookies", "-u", where, "--timeout", "1"]

@@ -241,9 +241,7 @@ class Watcher:
         return self.process.stdout.readline()
 
     def rest(self) -> tuple[str, str, int]:
-        """Wait for the process to end by itself; return its remaining output, errors and exit code. One that does not
-        end is killed.
-        """
+        """Wait for the process to end, or kill it after a time; return its remaining output, errors and exit code."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         bound = threading.Timer(END_S, self.process.kill)

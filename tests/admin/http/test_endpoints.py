@@ -120,9 +120,7 @@ def _about_recovery(port: Port) -> None:
 
 
 def test_what_is_wrong_with_a_request_is_said(cluster_of: Callable[..., Cluster]) -> None:
-    """Wrong methods, invalid or long bodies, unknown paths: Apache BookKeeper's codes and a line of text, never a
-    traceback.
-    """
+    """Wrong methods, invalid or long bodies and unknown paths get Apache BookKeeper's codes and a line of text."""
     port = cluster_of().port
     for method, path, body, status in (
         ("POST", "/metrics", None, 403),

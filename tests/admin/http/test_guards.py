@@ -1,6 +1,4 @@
-"""Access over HTTP: roles, pages of other sites, foreign host names, silent connections; and the cost when it is
-disabled.
-"""
+"""Access over HTTP: roles, pages of other sites, foreign host names, silent connections, and costs when disabled."""
 
 import contextlib
 import json
@@ -34,9 +32,7 @@ READ, OPERATE = "reading-0123456789", "operating-0123456789"
 
 
 def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
-    """With tokens, nothing is readable without one, a reader changes nothing, probes stay open, and each change is
-    audited.
-    """
+    """Tokens are required to read, a reader changes nothing, probes stay open, and each change is audited."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"read:viewer:{READ}\noperate:anna:{OPERATE}\n")
     tokens.chmod(0o600)
@@ -121,9 +117,7 @@ def test_the_console_is_served_under_a_strict_policy(cluster_of: Callable[..., C
 
 
 def test_silent_connections_keep_nobody_out(cluster_of: Callable[..., Cluster]) -> None:
-    """With as many silent connections as the port accepts, probes are refused at once, and are served again when these
-    end.
-    """
+    """With as many silent connections as the port accepts, probes are refused at once, and served when these end."""
     port = cluster_of().port
     silent = [socket.create_connection(port.address) for _ in range(300)]
     try:
@@ -185,9 +179,7 @@ def _control(port: int) -> Any:
 
 @pytest.mark.thorough
 def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Cluster]) -> None:
-    """Forty peers request 8 MiB each and read nothing: the one that waits longest is closed, well before its
-    deadline.
-    """
+    """Forty peers request 8 MiB each and read nothing: the longest waiting one is closed, well before its deadline."""
     cluster = cluster_of(httpServerMaxOutputMemorySizeMb="16", httpServerSendTimeoutMs="600000", httpServerThreads="2")
     with (
         BookKeeper(cluster.uri) as bk,

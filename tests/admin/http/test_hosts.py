@@ -15,7 +15,7 @@ from tests.admin.http.conftest import Cluster
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
-EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is tested
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - listening everywhere is tested
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
@@ -29,9 +29,7 @@ def served(hosts: Hosts, name: str | None) -> bool:
 
 
 def test_names_of_the_port() -> None:
-    """By default its addresses and the names of this machine and of the bookie are accepted; others can be
-    configured.
-    """
+    """By default the port's addresses and the names of machine and bookie are accepted; more can be configured."""
     hosts = Hosts(
         HttpSettings(host=EVERYWHERE, allowed_hosts="bookies.example, *.cluster.local"),
         ("bookie-0.bookie:3181", "10.0.0.7"),
@@ -76,9 +74,7 @@ def test_every_bind_has_a_list(cluster_of: Callable[..., Cluster]) -> None:
 
 
 def test_a_get_that_changes_something(cluster_of: Callable[..., Cluster]) -> None:
-    """`sanity` writes a ledger, by POST or by Apache BookKeeper's GET; no page of another site can make a browser send
-    either.
-    """
+    """`sanity` writes a ledger, by POST or by GET as upstream's; pages of other sites cannot make a browser do so."""
     port = cluster_of().port
     path, host = "/api/v1/bookie/sanity", f"127.0.0.1:{port.address[1]}"
     before = port.get("/metrics").text

@@ -67,9 +67,7 @@ def with_client(config: ClientConfig, bookie: Here, work: Callable[[BookieClient
 
 
 def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
-    """Adds in bulk from two senders at once, single adds, single reads and batch reads, a fence, and refusals all
-    work.
-    """
+    """Adds in bulk from two senders, single adds, single reads and batch reads, a fence, and refusals all work."""
 
     async def work(client: BookieClient) -> None:
         one, two = Owner(), Owner()
@@ -112,9 +110,7 @@ def test_a_ledgers_life(bookie: Here, config: ClientConfig) -> None:
 
 
 def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
-    """With V2 configured, V3 operations use a connection of their own; a long poll in V2 is a read of the last
-    entry.
-    """
+    """With V2 configured, V3 operations use another connection; a long poll in V2 is a read of the last entry."""
 
     async def work(client: BookieClient) -> None:
         for entry in range(3):
@@ -143,9 +139,7 @@ def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
 
 
 def test_nobody_there(config: ClientConfig) -> None:
-    """An address without a listener, an invalid id and a request that is too large each raise an error and end the
-    sender.
-    """
+    """An address without a listener, an invalid id and a request that is too large raise errors and end the sender."""
 
     async def main() -> None:
         async with BookieClient(config) as client:

@@ -114,9 +114,7 @@ def test_a_sender_whose_owner_fails_when_its_time_is_up(peer: WirePeer) -> None:
 
 
 def test_who_waits_for_a_name(peer: WirePeer) -> None:
-    """In V2 a request that waits for an earlier one with the same key ends with the connection, even without a
-    timeout.
-    """
+    """In V2 a request that waits for one with the same key ends with the connection, even without a timeout."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()

@@ -114,9 +114,7 @@ def test_the_client_counts() -> None:
 
 
 def test_the_cluster_may_want_no_quarantine() -> None:
-    """The cluster is asked before a quarantine. If it refuses, all bookies are released; without an answer nothing
-    changes.
-    """
+    """The cluster is asked before a quarantine. If it refuses, all are released; without an answer nothing changes."""
 
     async def main() -> None:
         clock = Clock()

@@ -330,9 +330,7 @@ def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
 
 
 def test_an_entry_above_our_frames(peer: WirePeer) -> None:
-    """BR13: a reader of an entry above the frame limit is told the limit, and the connection stays; adds are
-    unaffected.
-    """
+    """BR13: the reader of an entry above the frame limit gets the limit, the connection stays, and adds continue."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         long, short = started(client.read(bookie, 7, 0)), started(client.read(bookie, 7, 1))

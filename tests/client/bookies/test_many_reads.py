@@ -32,9 +32,7 @@ def read(entry: int, *, code: int = 0) -> v2.Response:
 
 
 def test_some_answers_then_the_end(peer: WirePeer) -> None:
-    """BR10: responses and errors that arrived count; the rest fails with the connection, or all of it if none
-    arrived.
-    """
+    """BR10: responses and errors that arrived count. The others fail with the connection."""
 
     async def work(client: BookieClient, bookie: str) -> None:
         some = started(client.read_many(bookie, 7, ids(1, 2, 5)))

@@ -144,9 +144,7 @@ def refused(bookie: LocalBookie, connector: Connector, *, host: str = "localhost
 
 @pytest.mark.leaks("asyncio looks `localhost` up in a thread that it keeps")
 def test_who_is_not_trusted(tmp_path: Path, ca: Authority) -> None:
-    """S3: a wrong name, authority or file, or a missing certificate or TLS, raises an error, and nothing is sent in
-    clear.
-    """
+    """S3: a wrong name, authority or file, or a missing certificate or TLS, is an error, and nothing is sent."""
     party, client = ca.issue("bookie", hosts=["localhost"]), ca.issue("client")
     other = Authority(tmp_path / "other", "another authority")
 

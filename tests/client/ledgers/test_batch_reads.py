@@ -160,9 +160,7 @@ def test_br8_a_replica_with_a_gap(shelf: Shelf, v2: bool) -> None:
 
 @pytest.mark.parametrize("enabled", [True, False], ids=["batches", "singles"])
 def test_br16_over_an_ensemble_change(shelf: Shelf, v2: bool, enabled: bool) -> None:
-    """BR16: a batch ends at an ensemble change; the next batch, and the range reader, continue with the new
-    ensemble.
-    """
+    """BR16: a batch ends at an ensemble change; the next batch, and the range reader, use the new ensemble."""
     one, two, three = shelf.ids
     ledger = shelf.ledger(range(6), places=(0, 1))
     shelf.put(ledger, 2, range(6, 12))
@@ -265,9 +263,7 @@ def test_br11_duplicate_answers(shelf: Shelf) -> None:
 
 
 def test_br5_a_bookie_that_sends_more(shelf: Shelf) -> None:
-    """BR5: entries beyond the count or the LAC are cut off; those of other ledgers or with other ids count as
-    damage.
-    """
+    """BR5: entries beyond the count or the LAC are cut off; those of other ledgers or other ids are damage."""
     wrong = {0: sealed(8, 0), 1: sealed(7, 2)}
 
     def answer(request: wire_v2.Request) -> bytes:

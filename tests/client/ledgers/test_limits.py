@@ -26,9 +26,7 @@ TEARS = int(os.environ.get("BOOKIE_TORN_ANSWERS", "1000"))
 
 
 def test_br4_as_much_as_fits(shelf: Shelf) -> None:
-    """BR4: 36 + the sum of (length + 4) is at most max_size, one entry more would not fit, and the first always
-    comes.
-    """
+    """BR4: 36 + the sum of (length + 4) is at most max_size, another entry would not fit, and the first one comes."""
     ledger = shelf.ledger(range(30))
     sizes = [PREFIX + len(sealed(ledger, entry)) for entry in range(30)]
 
@@ -52,9 +50,7 @@ def test_br4_as_much_as_fits(shelf: Shelf) -> None:
 
 
 def test_br13_an_entry_above_the_frame(shelf: Shelf, v2: bool) -> None:
-    """BR13: an entry above the reader's frame limit raises an error that names it; entries before and after are
-    read.
-    """
+    """BR13: an entry above the reader's frame limit raises an error that names it; others are read."""
     ledger = shelf.ledger([0, 2], (0,))
     large = DIGEST.seal(ledger, 1, bytes(200_000), lac=0, length=0)
     with Channel.connect(*shelf.bookies[0].address) as channel:
@@ -93,7 +89,7 @@ def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
         ):
             half = 0
             for round_ in range(TEARS):
-                # A bookie that never served a batch read is sent no other one; it is sent single reads.
+                # A bookie that never answered a batch read is not sent another one, but single reads.
                 with pytest.raises(BookKeeperError, match="entry 0: no good answer"):
                     await reader.batch_read(0)
                 if round_ == TEARS // 2:

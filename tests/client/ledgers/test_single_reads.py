@@ -90,7 +90,7 @@ def test_br11_a_paused_bookie(shelf: Shelf, v2: bool) -> None:
     ledger = shelf.ledger(range(20))
 
     async def work(reader: LedgerReader) -> None:
-        assert len(await reader.batch_read(0)) == 20  # connections stand
+        assert len(await reader.batch_read(0)) == 20  # this opens the connections
         assert len(await reader.read(0, 19)) == 20
         with shelf.paused(0):
             assert [entry.id for entry in await reader.batch_read(0)] == list(range(20))
@@ -108,7 +108,7 @@ def test_an_error_that_nobody_foresaw(shelf: Shelf, v2: bool) -> None:
     ledger = shelf.ledger(range(1000))
 
     async def work(reader: LedgerReader) -> None:
-        for entry in (0, 1):  # connections stand
+        for entry in (0, 1):  # this opens the connections
             assert len(await reader.read(entry, entry)) == 1
         replicas: Any = reader.singles._replicas
         order = replicas.order

@@ -1,6 +1,4 @@
-"""An event loop whose time passes when it is idle, so that hours of polling take a moment and nothing depends on
-chance.
-"""
+"""An event loop whose time passes when it is idle: hours of polling take a moment, and nothing depends on chance."""
 
 import asyncio
 import selectors

@@ -17,9 +17,7 @@ RACKS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(["/a", "/b", "
 def test_the_fewest_are_replaced(
     places: dict[str, str], size: int, write: int, racks_min: int, data: st.DataObject
 ) -> None:
-    """Nothing is replaced if the policy is satisfied or cannot be; otherwise the replacements suffice, and fewer
-    would not.
-    """
+    """Nothing is replaced if the policy is satisfied or cannot be; otherwise just enough bookies are replaced."""
     write = min(write, size)
     placement = placed(places, racks_min=racks_min)
     ensemble = data.draw(st.lists(st.sampled_from(sorted(places)), min_size=size, max_size=size, unique=True))

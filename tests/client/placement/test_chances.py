@@ -21,9 +21,7 @@ def test_rows_before_and_after_the_cap() -> None:
 
 
 def test_a_silent_bookie_has_the_weight_of_the_smallest() -> None:
-    """A bookie of unknown size has the smallest weight and a row without sizes; without weights all chances are
-    equal.
-    """
+    """A bookie of unknown size has the smallest weight and a row without sizes; without weights chances are equal."""
     rows = chances({*KNOWN, "silent"}, KNOWN, ClientConfig())
     assert rows[5][:5] == ("silent", None, None, 200.0, 200.0)
     assert rows[5].chance == pytest.approx(1 / 6)

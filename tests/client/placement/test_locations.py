@@ -134,9 +134,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("settings", [*BROKEN, {}])
 def test_without_places_everybody_stands_in_one_rack(settings: dict[str, str]) -> None:
-    """Without a resolver all bookies are in one rack, as in Apache BookKeeper; if racks are enforced, that is an
-    error.
-    """
+    """Without a resolver all bookies are in one rack, as in Apache BookKeeper; with enforced racks it is an error."""
     config = ClientConfig(local_node_ignored=True, **settings)  # type: ignore[arg-type]
     placement = placement_for(config, Random(1), Clock())
     placement.bookies_changed(frozenset({"a:1", "b:1"}), frozenset())

@@ -30,9 +30,7 @@ class Slow:
 
 
 def test_a_slow_script_holds_nobody_up() -> None:
-    """The event loop runs on; changes in the meantime are reported once, and a host that is not found is not waited
-    for.
-    """
+    """The event loop continues; changes meanwhile are reported once, and no time is spent on a host not found."""
 
     async def scenario() -> None:
         resolver = Slow()

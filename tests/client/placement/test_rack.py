@@ -195,9 +195,7 @@ def test_a_bookie_at_another_depth_is_never_chosen() -> None:
 
 
 def test_a_full_rack_is_left_for_another_by_weight() -> None:
-    """Outside the first bookie's rack, weights are capped by the median of the bookies there, as in Apache
-    BookKeeper.
-    """
+    """Outside the first bookie's rack, weights are capped by the median there, as in Apache BookKeeper."""
     places = {"a1": "/a", **{f"b{number}": "/b" for number in range(4)}}
     free = {"a1": 1, "b0": 100, "b1": 100, "b2": 200, "b3": 10_000}
     placement = placed(places, local="/a", weighted_placement=True)

@@ -50,9 +50,7 @@ def test_nothing_changes_while_all_are_well() -> None:
 
 
 def test_classes_in_their_order() -> None:
-    """Writable, then failed (the older entry first), read-only, slow (fewer pending requests first), and absent
-    bookies.
-    """
+    """Writable, failed (older failures first), read-only, slow (fewer pending requests first), and absent bookies."""
     case = Case()
     case.order.slow("a")
     case.order.slow("b")

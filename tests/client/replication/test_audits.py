@@ -15,9 +15,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of th
 
 @pytest.mark.thorough
 def test_the_check_of_all_ledgers(cluster: Cluster) -> None:
-    """A running bookie without its first or last entry is found, in closed and open ledgers; correct ones are left
-    alone.
-    """
+    """A running bookie without its first or last entry is found, in closed and open ledgers; correct ones are not."""
     one, two, three, _ = cluster.ids
     right = asyncio.run(cluster.write([(0, (one, two))], 10))
     lacking = asyncio.run(cluster.write([(0, (one, two, three))], 10, absent=[two]))

@@ -54,9 +54,7 @@ def paused_ms(cluster: Cluster, name: str) -> int:
 
 
 def test_a_bookie_with_little_room_lets_others_go_first(cluster: Cluster, tmp_path: Path) -> None:
-    """The bookie on the small disk pauses nearly as long as possible, the others, which are the median, hardly at
-    all.
-    """
+    """The bookie on the small disk pauses nearly as long as possible, the others, with median space, hardly at all."""
     small = OnSmallDisk(tmp_path / "small", cluster.uri, {"zkTimeout": "4000"})
     small.ledgers.mkdir()
     try:

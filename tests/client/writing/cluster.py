@@ -64,9 +64,7 @@ class Client:
         return found
 
     async def check(self, writer: LedgerWriter, payloads: Sequence[bytes], *, among: int = 40) -> LedgerMetadata:
-        """Check L3, L4 and L6 of a closed ledger: a sample of its entries is on an ack quorum, with payload and
-        length; segments.
-        """
+        """Check L3, L4 and L6 of a closed ledger: its segments, and a sample of entries on an ack quorum of bookies."""
         metadata = (await self.context.metadata.read(writer.ledger)).value
         assert metadata.problem() is None
         assert (metadata.last_entry, metadata.length) == (len(payloads) - 1, sum(map(len, payloads)))

@@ -1,6 +1,4 @@
-"""Five bookies for all tests of writing, the first with the metadata store; a test that kills one leaves that to
-the next.
-"""
+"""Five bookies for all tests of writing, the first with the metadata store. The fixture starts killed ones again."""
 
 from collections.abc import Iterator
 

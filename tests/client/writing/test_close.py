@@ -27,9 +27,7 @@ async def there(call: Callable[[], T]) -> T:
 
 @pytest.mark.thorough
 def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> None:
-    """The bookie that advertises write closes gets one, and never answers; the other one gets nothing after the
-    adds.
-    """
+    """The bookie that advertises write closes gets one, and never answers; the other one gets only the adds."""
 
     async def scenario(listening: V3Peer, other: V3Peer) -> None:
         async def registered(bookie: str) -> bytes:

@@ -23,9 +23,7 @@ GONE = ("127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1")
 
 
 class Deaf:
-    """Bookies of which two lose one kind of read: the first loses fences (`fence`), the second forward reads
-    (`forward`).
-    """
+    """Bookies of which two lose one kind of read: one the fences (`fence`), another forward reads (`forward`)."""
 
     def __init__(self, bookies: Any, fence: str, forward: str) -> None:
         self._bookies = bookies

@@ -52,9 +52,7 @@ class Failing:
 
 @pytest.mark.thorough
 def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> None:
-    """An add on a new connection waits to know that the ledger is still open, and ends with the ledger if that
-    fails.
-    """
+    """An add on a new connection waits to know that the ledger is still open, and ends with the ledger otherwise."""
 
     async def scenario() -> None:
         async with client(uri_of(five[0]), wrap=Failing) as c:

@@ -69,9 +69,7 @@ def by_id(bookies: list[BookieProcess], bookie: str) -> BookieProcess:
 
 @pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
 def test_a_ledger_is_written(five: list[BookieProcess], v2: bool) -> None:
-    """Ledgers are written, striped or not, from the loop and from a thread; they are closed once; closed handles
-    refuse.
-    """
+    """Ledgers are written, striped or not, from the loop and a thread; they are closed once; closed handles refuse."""
 
     async def scenario() -> None:
         async with client(uri_of(five[0]), use_v2_wire_protocol=v2, outstanding_max=100) as c:
@@ -175,9 +173,7 @@ def test_explicit_lac(five: list[BookieProcess]) -> None:
 
 @pytest.mark.crash
 def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
-    """Two bookies are killed while a ledger is written: all adds are acknowledged, in new segments, and none is
-    lost.
-    """
+    """Two bookies are killed while a ledger is written: all adds are acknowledged, in new segments, and kept."""
 
     async def scenario() -> None:
         async with client(uri_of(five[0]), outstanding_max=200) as c:
@@ -285,9 +281,7 @@ def test_fenced_under_the_writer(five: list[BookieProcess]) -> None:
 
 
 def test_too_few_bookies(five: list[BookieProcess]) -> None:
-    """ST7: if no bookie can be a replacement, adds fail in order (L8), and the ledger is closed with all confirmed
-    entries.
-    """
+    """ST7: without a replacement bookie, adds fail in order (L8), and the ledger ends with the confirmed entries."""
 
     async def scenario() -> None:
         async with client(uri_of(five[0]), add_timeout_s=SLOW_S) as c:

@@ -17,9 +17,7 @@ from tests.crash.flips.rounds import Rounds, Tally
 
 
 def main() -> int:
-    """Return 0 if there was no wrong answer, wrong denial or crash, and all damage to data in use was found and
-    repaired.
-    """
+    """Return 0 if there was no wrong answer, wrong denial or crash, and all damage in use was found and repaired."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=200, help="in all (200)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="repeats a run")

@@ -75,9 +75,7 @@ class Answers:
 
 
 class Cluster:
-    """`victim` is the bookie that is damaged. `acked` says what it must have: for each ledger, the entries below
-    this id.
-    """
+    """`victim` is the damaged bookie. `acked` says what it must have: the entries of each ledger below this id."""
 
     def __init__(self, directory: Path, rng: random.Random) -> None:
         self.metadata = Metadata(directory / "metadata")
@@ -141,9 +139,7 @@ class Cluster:
         )
 
     def _add(self, ledger: int, entries: range, bookies: list[BookieProcess]) -> int:
-        """Send entries to each bookie; return how many the victim acknowledged. Raises BookKeeperError of another
-        bookie.
-        """
+        """Send entries to each bookie; return how many the victim acknowledged. Raises BookKeeperError of others."""
         acknowledged = 0
         for one in bookies:
             with Channel.connect(*one.address, timeout_s=CALL_S) as channel:
@@ -154,9 +150,7 @@ class Cluster:
         return acknowledged
 
     def _write(self) -> None:
-        """Write ten entries at a time to all three bookies; after its first refusal the victim gets no more of that
-        ledger.
-        """
+        """Write ten entries at a time to all three bookies. After a refusal, the victim gets no more of that ledger."""
         ledger, at = -1, 0
         while not self._over.is_set():
             if self._paused.is_set():
@@ -207,9 +201,7 @@ class Cluster:
             self._paused.clear()
 
     def written(self) -> None:
-        """Wait until the victim has acknowledged some more entries, so that its journal has entries that the logs
-        lack.
-        """
+        """Wait until the victim has acknowledged more entries, so that its journal has entries that the logs lack."""
         before = self.acked.get(self._next - 1, 0), self._next
         deadline = time.monotonic() + CALL_S
         while (self.acked.get(self._next - 1, 0), self._next) < (before[0] + 30, before[1]) \

@@ -52,9 +52,7 @@ def change(one: Flip) -> None:
 
 @dataclass(slots=True)
 class LogTables:
-    """The records of a bookie's entry logs as they were written. Each part of a file is read once, before it is
-    damaged.
-    """
+    """The records of a bookie's entry logs as they were written. Each part is read once, before it is damaged."""
 
     directory: Path
     ends: dict[Path, int] = field(default_factory=dict)
@@ -82,9 +80,7 @@ class LogTables:
             self.ends[path] = at + pos
 
     def choose(self, rng: random.Random) -> Flip:
-        """Choose a bit of any log, in three of four cases in a record without a later copy; damaged marks cause many
-        copies.
-        """
+        """Choose a bit of any log, in three of four cases in a record without a later copy."""
         paths = {path: path.stat().st_size for path, end in self.ends.items() if path.exists() and end > LOG_HEADER}
         if rng.random() < 0.75:
             path, start = rng.choice([place for place in self.places.values() if place[0] in paths])
@@ -116,9 +112,7 @@ def choose(kind: str, bookie: Path, rng: random.Random) -> Flip:
 
 
 def is_there(one: Flip) -> bool:
-    """Return whether a flipped bit of an index can still affect a reader: neither was the index replaced, nor the
-    page freed.
-    """
+    """Return whether a flipped bit of an index can affect a reader: index not replaced, and page not freed."""
     with one.path.open("rb") as file:
         if os.fstat(file.fileno()).st_ino != one.inode:
             return False
@@ -129,7 +123,7 @@ def is_there(one: Flip) -> bool:
     try:
         return any(each.begin <= one.offset < each.end for each in stretches(bytes(data)))
     except (struct.error, RecursionError):
-        return False  # the page has been rewritten, and this byte was right in it
+        return False  # the page has been rewritten with the right byte
 
 
 def _in_index(path: Path, rng: random.Random) -> Flip:
@@ -149,9 +143,7 @@ def _in_index(path: Path, rng: random.Random) -> Flip:
 
 
 def _in_journal(journal: Path, ledgers: Path, rng: random.Random) -> Flip:
-    """Choose, nine times in ten, a byte that a start replays, and otherwise any byte before the zeros at the end of
-    a file.
-    """
+    """Choose, nine times in ten, a byte that a start replays, and otherwise any byte before the zeros at the end."""
     found = list(replayed(journal, ledgers))
     if found and rng.random() < 0.9:
         ((path, begin, end),) = rng.choices(found, [end - begin for _, begin, end in found])

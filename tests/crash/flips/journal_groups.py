@@ -17,9 +17,7 @@ CLOSED = 32
 
 
 def replayed(journal: Path, ledgers: Path) -> Iterator[tuple[Path, int, int]]:
-    """Yield (file, begin, end) of bytes that the next start reads. The bookie must be stopped, and its files
-    undamaged.
-    """
+    """Yield (file, begin, end) of bytes that the next start reads. The bookie must be stopped and its files intact."""
     (mark,) = last_marks([ledgers])
     for path in sorted(journal.glob("*.txn"), key=lambda path: int(path.stem, 16)):
         file_id = int(path.stem, 16)

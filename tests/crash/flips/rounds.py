@@ -53,9 +53,7 @@ class Tally:
     missed: int = 0
     """In use, but not found."""
     left: int = 0
-    """Found in bytes of a log that no reader needs: its header, its map, or between records. Reported, and left
-    there.
-    """
+    """Found in bytes of a log that no reader needs: header, map, or between records. Reported, and left there."""
     unrepaired: int = 0
     """Damage that was still there when the time for repairs was over; the harness repaired it."""
     wrong: int = 0
@@ -131,9 +129,7 @@ class Rounds:
                     tally.harmless += 1
 
     def _index(self, tally: Tally) -> None:
-        """Make one flip, because LMDB's pages depend on each other. A flush reads what leads to all tables, as each
-        write does.
-        """
+        """Make one flip, since LMDB's pages depend on each other. A flush reads what leads to all tables, as writes."""
         cluster = self._cluster
         with cluster.quiet():
             cluster.flush()
@@ -255,9 +251,7 @@ class Rounds:
         return True
 
     def _mended(self, tally: Tally, kind: str) -> None:
-        """Read everything that the bookie must have from it alone; what is not repaired in time is counted, and
-        repaired here.
-        """
+        """Read all that the bookie must have, from it alone; what was not repaired in time is counted, and repaired."""
         deadline = time.monotonic() + MEND_S
         answers = self._ask(tally, kind)
         while answers.errors and time.monotonic() < deadline:

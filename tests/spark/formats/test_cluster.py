@@ -57,9 +57,7 @@ def test_replicas(spark: Any, three_bookies: list[BookieProcess], three_uri: str
 
 
 def test_a_length_that_no_majority_has(spark: Any, three_bookies: list[BookieProcess], three_uri: str) -> None:
-    """With two replicas neither is right by majority: both are reported, except for the last entry, which the metadata
-    decides.
-    """
+    """Of two replicas neither is right by majority: both are reported. The metadata decides on the last entry."""
     ids = plant(three_uri, three_bookies[:2], 8011, 4, Planted(wrong_length=[(0, 1), (1, 3)]))
     bad = load(spark, "replicas", three_uri, ledgers="8011", sample="all", findingsOnly="true").collect()
     assert {(row.entry_id, row.bookie_id, row.status) for row in bad} == {

@@ -54,9 +54,7 @@ def test_columns_and_filters(spark: Any, tmp_path: Path) -> None:
 
 
 def test_damage(spark: Any, tmp_path: Path) -> None:
-    """With flipped bits and a torn record, the scan fails with file and byte, skips the damage, or ends the file
-    there.
-    """
+    """With flipped bits and a torn record, the scan fails with file and byte, skips the damage, or ends there."""
     entries = [sealed(1, k) for k in range(6)]
     size = len(entries[0]) + 4
     data = bytearray(model.build(entries, closed=True))

@@ -1,6 +1,4 @@
-"""Export from a cluster and import into it: the same entries in the same order, counted and checksummed, with a real
-Spark.
-"""
+"""Export from a cluster and import into it: the same entries in the same order, by count and checksum, with Spark."""
 
 import json
 from pathlib import Path

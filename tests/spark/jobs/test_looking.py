@@ -34,9 +34,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 def test_an_audit_finds_what_is_planted(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
 ) -> None:
-    """BP-24: each finding is in the table, with sums in the report and exit code 3; a resumed audit has nothing left
-    to do.
-    """
+    """BP-24: each finding is in the table, with sums in the report and exit code 3; a resumed audit does nothing."""
     planted = Planted(missing=[(1, 2)], flipped=[(2, 3)], extra=[(0, 9)])
     ids = plant(three_uri, three_bookies, 8101, 6, planted)
     plant(three_uri, three_bookies, 8102, 6, Planted())
@@ -77,9 +75,7 @@ def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_ur
 def test_usage_is_counted_once(
     spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
 ) -> None:
-    """The same call with its state repeats its result, whatever has changed since; another key is refused as another
-    job.
-    """
+    """The same call with its state repeats its result, whatever has changed since; with another key it is refused."""
     plant(three_uri, three_bookies, 8115, 5, Planted(), application="once")
     words = ["usage", "-u", three_uri, "--state", str(tmp_path / "state")]
     code, first = told(*words)

@@ -14,9 +14,7 @@ SMALL = ["simulate-placement", "--bookies", "30", "--racks", "5", "--ledgers", "
 
 
 def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each run has a row and a course; the results do not depend on the number of processes; finished runs are not
-    repeated.
-    """
+    """Each run has a row and a course; results do not depend on the number of processes; finished runs are kept."""
     words = [*SMALL, "--state", str(tmp_path / "state"), "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--workers", "2"]) == 0
     told = json.loads(capsys.readouterr().out)

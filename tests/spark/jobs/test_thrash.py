@@ -28,9 +28,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_the_curve(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sufficiently large cache reads each entry once; a small one reads it again and again, but less often with less
-    readahead.
-    """
+    """A large cache reads each entry once; a small one reads entries again, but less often with less readahead."""
     words = ["thrash", str(log), "--cache", "32,1024", "--readahead", "16,1", "--segment", "4", "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--state", str(tmp_path / "state")]) == 0
     told = {one["replay"]: one for one in json.loads(capsys.readouterr().out)["replays"]}

@@ -90,7 +90,7 @@ def test_the_model_counts_what_the_bookie_counts(
     ) as bookie, bookie.peer() as peer:  # fmt: skip
         for ledger, entry, count in reads():
             assert peer.ask(batch(ledger, entry, count=count) if count else read(ledger, entry)).code == 0
-            peer.ask(read(GAP, 1))  # then the pool's only thread has done everything before it
+            peer.ask(read(GAP, 1))  # after this read, the only thread of the pool has finished all earlier work
         counted = bookie.storage.stats()
     settings = CacheSettings(cache_kib * KIB, SEGMENT, READAHEAD, 1 << 20, adaptive=adaptive)
     told = replay(Replay((str(log),), settings, 1))

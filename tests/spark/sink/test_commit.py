@@ -68,13 +68,11 @@ def ledgers_of(*results: Result) -> list[int]:
 
 
 def test_a_batch_that_is_repeated_is_recognised(three_uri: str, bk: BookKeeper) -> None:
-    """The driver dies between two logs: the repeated batch is in each of them once, and what it wrote in vain is
-    deleted.
-    """
+    """The driver dies between two logs: each has the repeated batch once, and what was written in vain is deleted."""
     of = settings(three_uri)
     first = [attempt(bk, of, ["r-a", "r-b"], partition) for partition in (0, 1)]
     a = [result.written[0].ledger for result in first]
-    bk.logs.append("r-a", a, ("query", 0))  # the driver got this far
+    bk.logs.append("r-a", a, ("query", 0))  # the driver ended after this step
     again = [attempt(bk, of, ["r-a", "r-b"], partition) for partition in (1, 0)]
     commit(bk, of, again, 0)
     assert bk.logs.get("r-a").value.ledgers == tuple(a)
@@ -88,9 +86,7 @@ def test_a_batch_that_is_repeated_is_recognised(three_uri: str, bk: BookKeeper) 
 
 
 def test_an_abort_after_a_commit_deletes_nothing(three_uri: str, bk: BookKeeper) -> None:
-    """Spark aborts when a commit failed, which may be due to a lost response; ledgers of failed attempts are
-    deleted.
-    """
+    """Spark aborts when a commit fails, which may be due to a lost response; failed attempts' ledgers are deleted."""
     of = settings(three_uri, job="answer lost")
     began = time.time_ns() // 1_000_000
     loser, winner = attempt(bk, of, ["abort"]), attempt(bk, of, ["abort"])
@@ -105,9 +101,7 @@ def test_an_abort_after_a_commit_deletes_nothing(three_uri: str, bk: BookKeeper)
 
 
 def test_orphans_are_what_nobody_can_commit(three_uri: str, bk: BookKeeper) -> None:
-    """These are neither the committed ledgers, nor those that may still be committed, nor another log's; each is
-    examined once.
-    """
+    """These are neither committed, nor may still be committed, nor belong to another log; each is examined once."""
     of = settings(three_uri)
     old, committed, elsewhere = attempt(bk, of, ["o"]), attempt(bk, of, ["o"]), attempt(bk, of, ["p"])
     running = attempt(bk, replace(of, orphan_ttl_s=7200.0), ["o"])

@@ -34,9 +34,7 @@ RESTARTS = int(os.environ.get("BOOKIE_SPARK_RESTARTS", "1"))
 SEED = int(os.environ.get("BOOKIE_SPARK_SEED", random.SystemRandom().randrange(1 << 32)))
 LEDGERS_A_ROUND, ROWS_A_LEDGER = 2, 600
 LEDGERS_OF_A_LIFE = 6
-"""The most ledgers that tasks create before the driver is killed. A round takes about eight, so that it is not over
-before.
-"""
+"""The most ledgers that tasks create before the driver is killed. A round takes about eight, so it is not over."""
 REST_S_MAX = 0.5
 PATIENCE_S = 600.0
 
@@ -156,9 +154,7 @@ def command_of(pid: int) -> bytes:
 
 
 def test_each_row_is_in_the_log_once(tmp_path: Path) -> None:
-    """Whatever was killed, the log has exactly the input, by count and checksum, and orphans can be identified and
-    deleted.
-    """
+    """Whatever was killed, the log has exactly the input, by count and checksum, and orphans can be deleted."""
     from bookie.spark.sink import orphans
 
     java_of_spark()

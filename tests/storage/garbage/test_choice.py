@@ -30,9 +30,7 @@ def test_a_small_log_judged_as_a_full_one() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 40)), max_size=30), st.floats(0.01, 1))
 def test_whatever_is_chosen_is_below_the_threshold(rows: list[tuple[int, int]], threshold: float) -> None:
-    """Each log is chosen once, has live entries, is below the threshold, and no fuller tenth comes before an emptier
-    one.
-    """
+    """Each log is chosen once, has live entries, is below the threshold, and emptier tenths come before fuller ones."""
     logs = use(*((at, size, live) for at, (size, live) in enumerate(rows)))
     chosen = logs.below(threshold)
     assert sorted(chosen) == sorted(set(chosen))

@@ -238,9 +238,7 @@ def test_a_full_disk_rests_alone(made: Made) -> None:
 
 
 def test_a_log_that_cannot_be_collected_is_passed_over(made: Made) -> None:
-    """ST2: a log that is unreadable or contradicts the index is kept, logged and counted, and the others are
-    collected.
-    """
+    """ST2: a log that is unreadable or contradicts the index is kept, logged and counted; others are collected."""
     garbage, (directory,) = made()
     directory.outcomes = {1: Outcome.KEPT, 3: OSError(5, "unreadable"), 5: Outcome.KEPT}
     cycle(garbage)

@@ -154,9 +154,7 @@ def test_b12_an_empty_store_deletes_nothing(world: World, new_store: NewStore) -
 
 
 def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
-    """The cluster is the right one, but all ledgers are gone: nothing is deleted, not even few enough to raise no
-    alarm.
-    """
+    """In the right cluster without any ledgers, nothing is deleted, not even few enough to raise no alarm."""
     for ledger in LEDGERS:
         world.driver.ledgers.delete(ledger)
     world.directories[:] = [Recorder(LEDGERS[:3])]
@@ -250,9 +248,7 @@ def test_b12_a_listing_that_fails_or_runs_backwards_deletes_nothing(world: World
 
 
 def test_over_replicated_ledgers_go_when_seen_twice(world: World) -> None:
-    """They are closed, in no ensemble of this bookie under any of its names in two consecutive checks, and nobody is
-    copying them.
-    """
+    """They are closed, in no ensemble of this bookie's names in two consecutive checks, and nobody is copying them."""
     for ledger in LEDGERS[:4]:
         world.driver.ledgers.delete(ledger)
     world.create(100, OTHER, closed=True)

@@ -58,9 +58,7 @@ def test_a_sound_log(tmp_path: Path, log: bytearray) -> None:
 
 
 def test_flipped_bits(tmp_path: Path, log: bytearray) -> None:
-    """A flipped bit in a payload names that entry; in an unknown ledger it is not noticed; in a length the log is
-    torn there.
-    """
+    """A flipped bit in a payload names its entry, in an unknown ledger it is not found, in a length it is a tear."""
     starts = [0, *([0] * RECORDS)]
     at = model.HEADER
     for n in range(RECORDS):

@@ -1,6 +1,4 @@
-"""The index tools: an index is listed, verified page by page, and compared with its logs, intact and in every damaged
-state.
-"""
+"""The index tools: an index is listed, verified page by page, and compared with its logs, intact and damaged."""
 
 import os
 import random
@@ -88,9 +86,7 @@ def test_a_sound_index_of_any_size(tmp_path: Path) -> None:
 
 
 def test_damage_is_told_not_followed(current: Path) -> None:
-    """Each page of the file in turn is cut off, zeroed, or has a flipped bit, which never causes an exception or a
-    crash.
-    """
+    """Each page of the file in turn is cut off, zeroed, or has a flipped bit, which never causes an exception."""
     index = current / "locations.lmdb"
     data = index / "data.mdb"
     whole = data.read_bytes()
@@ -143,9 +139,7 @@ def verify_after(data: Path, content: bytes) -> int:
 
 
 def test_b6_an_index_that_lies(current: Path) -> None:
-    """Runs that point at other records, beyond the end of a log, at missing logs, and of ledgers without a record are
-    reported.
-    """
+    """Runs that point at other records, beyond a log, at missing logs, or of unknown ledgers are reported."""
     path = current / "locations.lmdb"
     with (current / "7f.log").open("wb") as log:
         log.write(model.build([model.entry(50, 0, b"abc"), model.entry(50, 1)], closed=True))

@@ -136,9 +136,7 @@ def test_a_torn_log_is_told(directory: Path) -> None:
 
 
 def test_a_foreign_log_stops_it(directory: Path) -> None:
-    """Without the entries of a foreign log the bookie would deny them, so it is skipped only on request, and
-    reported.
-    """
+    """Without a foreign log's entries the bookie would deny them, so it is skipped only on request, with a report."""
     (directory / "5.log").write_bytes(b"not a log" * 1000)
     with pytest.raises(ToolRefused, match=r"5\.log: not an entry log.*--skip-unreadable"):
         rebuild_index(directory, directory / "locations.lmdb")

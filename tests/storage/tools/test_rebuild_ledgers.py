@@ -97,9 +97,7 @@ def test_b3_a_crash_leaves_no_index_or_the_whole(tmp_path: Path, step: str) -> N
 
 
 def test_where_keys_come_from(tmp_path: Path) -> None:
-    """The journal has priority, then the metadata, then the first writer; a key of zeros in the journal does not
-    count.
-    """
+    """The journal has priority, then the metadata, then the first writer. A key of zeros in the journal is ignored."""
     logs, journals = tmp_path / "ledgers", tmp_path / "journal"
     logs.mkdir()
     journals.mkdir()
