@@ -5,8 +5,8 @@
    power_cut.py reads the log after the kill and puts back what no sync covers, as a power cut would have.
 
    VOLATILE_FAIL=SUBSTRING:N makes the N-th sync of a file whose path has the substring fail with EIO, once, and notes
-   when. Writes through O_DSYNC descriptors are durable by themselves. Renames and unlinks count as durable. Of the
-   kernel's asynchronous I/O there is none here, so that every sync comes by. */
+   when. Writes through O_DSYNC descriptors are durable by themselves. Renames and unlinks count as durable. The
+   kernel's asynchronous I/O is refused, so that every sync passes through this library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ __attribute__((constructor)) static void begin(void)
     }
 }
 
-/* Whether the file behind fd is one whose writes can be forgotten; its path and state. */
+/* Returns whether writes to the file of fd can be forgotten, with its path and state. */
 static int followed(int fd, char *path, size_t size, struct stat *state)
 {
     char link[64];

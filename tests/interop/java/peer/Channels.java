@@ -30,8 +30,8 @@ import org.apache.bookkeeper.proto.checksum.DigestManager;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 
 /**
- * Single requests to one bookie, below ledgers and metadata: what is sent is what the arguments say, and the answer is
- * the BKException code and the entry bytes as they came.
+ * Sends single requests to one bookie, without ledger handles and metadata: the arguments say what is sent, and the result is
+ * the BKException code and the received bytes of the entry.
  */
 final class Channels {
     private final EventLoopGroup loop = new NioEventLoopGroup(1);
@@ -55,7 +55,7 @@ final class Channels {
         loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
     }
 
-    /** v2, settings{}: one client for each combination. */
+    /** v2, settings{}: returns the client for this combination. */
     BookieClient client(JsonNode in) {
         return client(in, Driver.flag(in, "v2", true));
     }
@@ -88,7 +88,7 @@ final class Channels {
         return Driver.text(in, "password", "").getBytes(StandardCharsets.UTF_8);
     }
 
-    /** The 20 bytes sent as master key; "key" in hex overrides what follows from the password, "none" sends no key. */
+    /** Returns the 20 bytes of the master key: "key" in hex instead of that of the password, or none if it is "none". */
     private static byte[] masterKey(JsonNode in) throws Exception {
         String key = Driver.text(in, "key", "");
         if (key.equals("none")) {
@@ -106,7 +106,7 @@ final class Channels {
         throw new NoSuchMethodException(of + "." + name + " of " + parameters);
     }
 
-    /** By reflection: the package of the digest enum differs between 4.17 and 4.18. */
+    /** Uses reflection, because the package of the digest enum differs between 4.17 and 4.18. */
     @SuppressWarnings({"unchecked", "rawtypes"})
     private DigestManager digests(long ledger, byte[] password, String digest, boolean v2) throws Exception {
         Method instantiate = method(DigestManager.class, "instantiate", 5);
@@ -114,7 +114,7 @@ final class Channels {
         return (DigestManager) instantiate.invoke(null, ledger, password, type, allocator, v2);
     }
 
-    /** An entry as it is sent, without its frame. By reflection: 4.16 puts the key and flags of V2 in front. */
+    /** Returns an entry as it is sent, without its frame. Uses reflection, because 4.16 needs the key and flags of V2 first. */
     private static Object sealed(DigestManager digests, long entry, long lac, long length, ByteBuf data, byte[] key,
             int flags) throws Exception {
         String name = "computeDigestAndPackageForSending";
@@ -125,7 +125,7 @@ final class Channels {
         }
     }
 
-    /** bookie, ledger, entry, lac, length, size, digest, password, key, flags, v2: one ADD. */
+    /** bookie, ledger, entry, lac, length, size, digest, password, key, flags, v2: sends one ADD. */
     private void add(JsonNode in, ObjectNode out) throws Exception {
         long ledger = in.get("ledger").asLong();
         long entry = in.get("entry").asLong();
@@ -143,7 +143,7 @@ final class Channels {
         out.put("code", done.get());
     }
 
-    /** bookie, ledger, lac, digest, password: one WRITE_LAC, which exists in V3 only. */
+    /** bookie, ledger, lac, digest, password: sends one WRITE_LAC, which only V3 has. */
     private void writeLac(JsonNode in, ObjectNode out) throws Exception {
         long ledger = in.get("ledger").asLong();
         long lac = in.get("lac").asLong();
@@ -154,7 +154,7 @@ final class Channels {
         out.put("code", done.get());
     }
 
-    /** bookie, ledger, entry, flags, password, key, v2: one READ; the whole entry in hex. */
+    /** bookie, ledger, entry, flags, password, key, v2: sends one READ; returns the entry in hex. */
     private void read(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Void> done = new CompletableFuture<>();
         client(in).readEntry(bookie(in), in.get("ledger").asLong(), in.get("entry").asLong(),
@@ -168,7 +168,7 @@ final class Channels {
         done.get();
     }
 
-    /** bookie, ledger, entry, count, max_size, flags, password, key: one BATCH_READ; sizes, and entries in hex. */
+    /** bookie, ledger, entry, count, max_size, flags, password, key: sends one BATCH_READ; returns sizes, and entries in hex. */
     private void batch(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Void> done = new CompletableFuture<>();
         client(in).batchReadEntries(bookie(in), in.get("ledger").asLong(), in.get("entry").asLong(),

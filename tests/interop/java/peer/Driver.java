@@ -19,17 +19,17 @@ import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 
 /**
- * The Apache BookKeeper client behind a pipe: one JSON object a line on stdin, one answer a line on stdout.
+ * Runs the Apache BookKeeper client behind a pipe: each line of stdin is a request and each line of stdout a response, in JSON.
  *
- * <p>Request {@code {"id": 1, "op": "create", ...}}; answer {@code {"id": 1, "ok": {...}}} or
- * {@code {"id": 1, "error": {"code": -13, "name": "...", "message": "..."}}}, where code is a BKException code and 0 when
- * the failure is of another kind. Every request runs on a thread of its own, so answers come in any order. End of input
+ * <p>A request is {@code {"id": 1, "op": "create", ...}}; a response is {@code {"id": 1, "ok": {...}}} or
+ * {@code {"id": 1, "error": {"code": -13, "name": "...", "message": "..."}}}, where code is a BKException code, or 0 for
+ * other failures. Every request runs on a thread of its own, so responses come in any order. The end of the input
  * closes the clients and ends the process.
  */
 public final class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    /** One operation: named arguments in, results put into {@code out}. */
+    /** An operation, which reads named arguments and puts its results into {@code out}. */
     interface Operation {
         void run(JsonNode in, ObjectNode out) throws Exception;
     }
@@ -39,7 +39,7 @@ public final class Driver {
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        System.setOut(System.err);  // whatever libraries print must not mix with answers
+        System.setOut(System.err);  // output of libraries must not mix with responses
         Map<String, Operation> operations = new HashMap<>();
         Handles handles = new Handles();
         handles.register(operations);
@@ -79,7 +79,7 @@ public final class Driver {
         }
     }
 
-    /** What went wrong, as JSON: the BKException below any wrapping, or whatever else it is. */
+    /** Returns a failure as JSON: the BKException below any wrapping, or the exception itself. */
     static ObjectNode describe(Throwable failure) {
         Throwable cause = failure;
         while ((cause instanceof CompletionException || cause instanceof ExecutionException) && cause.getCause() != null) {
@@ -102,7 +102,7 @@ public final class Driver {
         return in.hasNonNull(name) ? in.get(name).asBoolean() : otherwise;
     }
 
-    /** What stands in "settings", by the names of the configuration. */
+    /** Returns the configuration in "settings". */
     static void settings(JsonNode in, ClientConfiguration conf) {
         if (in.hasNonNull("settings")) {
             in.get("settings").fields().forEachRemaining(

@@ -10,7 +10,7 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.bookkeeper.client.BKException;
 import org.apache.bookkeeper.util.AvailabilityOfEntriesOfLedger;
 
-/** Single requests that only V3 has. Of a client in V2 they go out on its second connection. */
+/** Sends single requests that only V3 has. A client in V2 sends them on its second connection. */
 final class Facts {
     private final Channels channels;
 
@@ -32,7 +32,7 @@ final class Facts {
         }
     }
 
-    /** bookie, ledger, previous, timeout_ms, v2: a read that waits for the LAC, with the next entry. */
+    /** bookie, ledger, previous, timeout_ms, v2: sends a read that waits for the LAC; returns it with the next entry. */
     private void poll(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Void> done = new CompletableFuture<>();
         channels.client(in).readEntryWaitForLACUpdate(Channels.bookie(in), in.get("ledger").asLong(), -1,
@@ -45,7 +45,7 @@ final class Facts {
         done.get();
     }
 
-    /** bookie, ledger, v2: one READ_LAC; both bodies in hex. */
+    /** bookie, ledger, v2: sends one READ_LAC; returns both bodies in hex. */
     private void readLac(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Void> done = new CompletableFuture<>();
         channels.client(in).readLac(Channels.bookie(in), in.get("ledger").asLong(),
@@ -58,7 +58,7 @@ final class Facts {
         done.get();
     }
 
-    /** bookie, ledger, v2: one FORCE_LEDGER. */
+    /** bookie, ledger, v2: sends one FORCE_LEDGER. */
     private void force(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Integer> done = new CompletableFuture<>();
         channels.client(in).forceLedger(Channels.bookie(in), in.get("ledger").asLong(),
@@ -66,7 +66,7 @@ final class Facts {
         out.put("code", done.get());
     }
 
-    /** bookie, requested, v2: one GET_BOOKIE_INFO. */
+    /** bookie, requested, v2: sends one GET_BOOKIE_INFO. */
     private void info(JsonNode in, ObjectNode out) throws Exception {
         CompletableFuture<Void> done = new CompletableFuture<>();
         channels.client(in).getBookieInfo(Channels.bookie(in), Driver.number(in, "requested", 3),
@@ -80,7 +80,7 @@ final class Facts {
         done.get();
     }
 
-    /** bookie, ledger, last: one GET_LIST_OF_ENTRIES_OF_LEDGER; the ids up to "last" that are in it, and its bytes. */
+    /** bookie, ledger, last: sends one GET_LIST_OF_ENTRIES_OF_LEDGER; returns its ids up to "last", and its bytes. */
     private void list(JsonNode in, ObjectNode out) throws Exception {
         AvailabilityOfEntriesOfLedger found =
                 channels.client(in).getListOfEntriesOfLedger(Channels.bookie(in), in.get("ledger").asLong()).get();

@@ -31,7 +31,7 @@ import org.apache.bookkeeper.client.api.WriteFlag;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
 
-/** The public client API: ledgers created, written, opened, read, fenced and deleted through ZooKeeper. */
+/** Uses the public client API: creates, writes, opens, reads, fences and deletes ledgers through ZooKeeper. */
 final class Handles {
     private static final long BOOKIES_NANOS_MAX = 20_000_000_000L;
 
@@ -61,14 +61,14 @@ final class Handles {
         }
     }
 
-    /** uri, v2, batch, settings{}: a client by the name "client". */
+    /** uri, v2, batch, settings{}: creates a client with the name "client". */
     private void connect(JsonNode in, ObjectNode out) throws Exception {
         ClientConfiguration conf = new ClientConfiguration();
         conf.setMetadataServiceUri(in.get("uri").asText());
         conf.setUseV2WireProtocol(Driver.flag(in, "v2", true));
-        conf.setProperty("batchReadEnabled", Driver.flag(in, "batch", true));  // by name: not below 4.17
-        conf.setThrottleValue(0);  // else the client adds 5,000 entries a second, whatever the bookie can
-        conf.setAddEntryTimeout(60);  // after five seconds a bookie counts as lost, and a busy machine takes longer
+        conf.setProperty("batchReadEnabled", Driver.flag(in, "batch", true));  // by name: 4.16 has no setter
+        conf.setThrottleValue(0);  // by default a client adds at most 5,000 entries a second
+        conf.setAddEntryTimeout(60);  // by default a bookie counts as lost after five seconds, which a busy machine may need
         conf.setReadEntryTimeout(60);
         Driver.settings(in, conf);
         BookKeeper former = clients.put(Driver.text(in, "client", "main"), BookKeeper.newBuilder(conf).build());
@@ -106,8 +106,8 @@ final class Handles {
     }
 
     /**
-     * e, w, a, digest, password, deferred, custom{}: a new ledger and a handle that writes to it. Waits until the client has seen
-     * as many bookies as it needs: it hears of new ones a moment after they registered.
+     * e, w, a, digest, password, deferred, custom{}: creates a ledger and a handle that writes to it. Waits until the client
+     * knows as many bookies as it needs, which is a moment after they registered.
      */
     private void create(JsonNode in, ObjectNode out) throws Exception {
         Map<String, byte[]> custom = new HashMap<>();
@@ -140,7 +140,7 @@ final class Handles {
         }
     }
 
-    /** ledger, recovery, digest, password: a handle that reads; with recovery the ledger is fenced and closed first. */
+    /** ledger, recovery, digest, password: opens a handle that reads; with recovery the ledger is fenced and closed first. */
     private void open(JsonNode in, ObjectNode out) throws Exception {
         answer(out, client(in).newOpenLedgerOp()
                 .withLedgerId(in.get("ledger").asLong())
@@ -150,13 +150,13 @@ final class Handles {
                 .execute().get());
     }
 
-    /** handle, n, size, window, same: adds n entries, window outstanding; stops at the first failure and reports it. */
+    /** handle, n, size, window, same: adds n entries with window outstanding; stops at the first failure and reports it. */
     private void add(JsonNode in, ObjectNode out) throws Exception {
         WriteHandle handle = (WriteHandle) handleOf(in);
         long count = Driver.number(in, "n", 1);
         int size = (int) Driver.number(in, "size", 1024);
         int window = (int) Driver.number(in, "window", 1000);
-        byte[] same = Driver.flag(in, "same", false) ? new byte[size] : null;  // measurements: one payload for all
+        byte[] same = Driver.flag(in, "same", false) ? new byte[size] : null;  // for measurements: one payload for all entries
         AtomicLong done = acknowledged.get(in.get("handle").asLong());
         Semaphore room = new Semaphore(window);
         AtomicReference<Throwable> failure = new AtomicReference<>();
@@ -190,12 +190,12 @@ final class Handles {
         }
     }
 
-    /** handle: how many adds were acknowledged so far, also while "add" runs. */
+    /** handle: returns how many adds were acknowledged so far, also while "add" runs. */
     private void progress(JsonNode in, ObjectNode out) {
         out.put("acknowledged", acknowledged.get(in.get("handle").asLong()).get());
     }
 
-    /** Checks of entries read: ids without a gap, content by {@link Payload}, size when asked for. */
+    /** Checks entries that were read: ids have no gaps, contents are those of {@link Payload}, and the size if it is given. */
     private static final class Checker {
         private final long ledger;
         private final int size;
@@ -239,7 +239,7 @@ final class Handles {
         }
     }
 
-    /** handle, first, last, size, step, unconfirmed: entry-by-entry reads, step entries a call. */
+    /** handle, first, last, size, step, unconfirmed: reads single entries, step entries in each call. */
     private void read(JsonNode in, ObjectNode out) throws Exception {
         ReadHandle handle = handleOf(in);
         long first = in.get("first").asLong();
@@ -256,7 +256,7 @@ final class Handles {
         checker.answer(out, first, calls, start);
     }
 
-    /** handle, first, last, count, max_size, size: batch reads until last is read, one at a time. */
+    /** handle, first, last, count, max_size, size: reads batches, one at a time, until last was read. */
     private void batchRead(JsonNode in, ObjectNode out) throws Exception {
         ReadHandle handle = handleOf(in);
         long first = in.get("first").asLong();
@@ -280,14 +280,14 @@ final class Handles {
         out.put("largest", largest).put("fell_back", fellBack(handle));
     }
 
-    /** Whether the client gave up on batch reads for this handle and reads entry by entry, which it does silently. */
+    /** Returns whether the client silently stopped using batch reads for this handle. */
     private static boolean fellBack(ReadHandle handle) throws ReflectiveOperationException {
         Field field = LedgerHandle.class.getDeclaredField("notSupportBatch");
         field.setAccessible(true);
         return field.getBoolean(handle);
     }
 
-    /** handle: the last confirmed entry known here and as the bookies tell it. */
+    /** handle: returns the last confirmed entry that the client knows, and the one that bookies return. */
     private void lac(JsonNode in, ObjectNode out) throws Exception {
         ReadHandle handle = handleOf(in);
         CompletableFuture<Long> told = handle.readLastAddConfirmedAsync();
@@ -304,7 +304,7 @@ final class Handles {
         out.put("code", OK);
     }
 
-    /** handle: the ledger's metadata as the client holds it. */
+    /** handle: returns the ledger's metadata that the client has. */
     private void metadata(JsonNode in, ObjectNode out) throws Exception {
         LedgerMetadata metadata = handleOf(in).getLedgerMetadata();
         out.put("state", metadata.getState().toString()).put("last", metadata.getLastEntryId())

@@ -5,8 +5,8 @@ import io.netty.buffer.Unpooled;
 import java.nio.ByteBuffer;
 
 /**
- * Entry content that follows from (ledger, entry, size) alone: big-endian splitmix64 words, cut to size.
- * The same function in Python is tests/interop/payload.py.
+ * The content of an entry, computed from ledger, entry and size: big-endian splitmix64 words, truncated to the size.
+ * tests/interop/payload.py has the same function in Python.
  */
 final class Payload {
     private Payload() {

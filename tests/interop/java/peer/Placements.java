@@ -25,14 +25,14 @@ import org.apache.bookkeeper.net.BookieSocketAddress;
 import org.apache.bookkeeper.net.DNSToSwitchMapping;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 
-/** What Java's placement policies decide. Arguments: a file with cases, a file for the answers; both JSON arrays. */
+/** Runs Java's placement policies. Arguments: a file with cases and a file for the results, both JSON arrays. */
 public final class Placements {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private Placements() {
     }
 
-    /** Hosts by a table. */
+    /** Resolves hosts by a table. */
     private static final class Table implements DNSToSwitchMapping {
         private final Map<String, String> places = new HashMap<>();
 
@@ -99,7 +99,7 @@ public final class Placements {
         return verdicts;
     }
 
-    /** How often each bookie was at each place of an ensemble, or was the one in the place of another; and failures. */
+    /** Counts how often each bookie was at each place of an ensemble or replaced another one, and failures. */
     private static ObjectNode chosen(EnsemblePlacementPolicy policy, JsonNode in, int write, int ack) throws Exception {
         List<BookieId> old = ids(in.get("ensemble"));
         ObjectNode counts = JSON.createObjectNode();

@@ -13,7 +13,7 @@ import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 
-/** What only V3 offers on handles: following ledgers by long polls, explicit LACs, deferred sync. */
+/** Uses what only V3 has for handles: following ledgers with long polls, explicit LACs, deferred sync. */
 final class Tails {
     private final Handles handles;
 
@@ -28,8 +28,8 @@ final class Tails {
     }
 
     /**
-     * handles[], last, timeout_ms, parallel: follows all of them at once by readLastAddConfirmedAndEntry until entry
-     * "last" of each has come, in order and with the content of {@link Payload}.
+     * handles[], last, timeout_ms, parallel: follows all ledgers at once with readLastAddConfirmedAndEntry until entry
+     * "last" of each was read, in order and with the content of {@link Payload}.
      */
     private void tail(JsonNode in, ObjectNode out) throws Exception {
         List<Tail> tails = new ArrayList<>();
@@ -50,7 +50,7 @@ final class Tails {
         out.put("entries", with.get()).put("empty_answers", without.get());
     }
 
-    /** One ledger that is followed; the client's callback thread owns it. */
+    /** A ledger that is followed. The client's callback thread owns it. */
     private static final class Tail {
         private final ReadHandle handle;
         private final long last;
@@ -103,14 +103,14 @@ final class Tails {
         }
     }
 
-    /** handle: WriteHandle.force. */
+    /** handle: calls WriteHandle.force. */
     private void force(JsonNode in, ObjectNode out) throws Exception {
         WriteHandle handle = (WriteHandle) handles.handle(in.get("handle"));
         handle.force().get();
         out.put("lac", handle.getLastAddConfirmed());
     }
 
-    /** handle: the LAC as the bookies tell it on READ_LAC. */
+    /** handle: returns the LAC that bookies return for READ_LAC. */
     private void explicitLac(JsonNode in, ObjectNode out) throws Exception {
         out.put("lac", ((LedgerHandle) handles.handle(in.get("handle"))).readExplicitLastConfirmed());
     }

@@ -9,7 +9,7 @@ import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
-/** Reads of a whole ledger against the clock, for measurements: nothing is checked but that all entries come in order. */
+/** Measures reads of a whole ledger, and checks only that all entries come in order. */
 final class Timings {
     private final Handles handles;
     private long sum;
@@ -23,8 +23,8 @@ final class Timings {
     }
 
     /**
-     * handle, last, count, max_size, ahead, batch, touch: entries 0 to last by calls of count entries, ahead of them under way;
-     * single reads unless batch; touch looks at each payload.
+     * handle, last, count, max_size, ahead, batch, touch: reads entries 0 to last with calls of count entries, of which ahead
+     * are outstanding; with batch as batch reads; with touch each payload is read.
      */
     private void timedRead(JsonNode in, ObjectNode out) throws Exception {
         ReadHandle handle = handles.handle(in.get("handle"));
@@ -50,7 +50,7 @@ final class Timings {
             }
             next = take(waiting.remove().get(), next, touch);
             long end = ends.remove();
-            while (next <= end) {  // fewer than asked for
+            while (next <= end) {  // fewer entries than requested
                 next = take(handle.batchRead(next, (int) (end - next + 1), maxSize), next, touch);
             }
         }
