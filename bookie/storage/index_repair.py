@@ -134,7 +134,7 @@ class IndexRepair:
 
         def pace(done: int, total: int) -> None:
             log.info(
-                "the search of entry logs goes on", extra={"directory": self._directory, "bytes": done, "of": total}
+                "the search of entry logs goes on", extra={"directory": self._directory, "bytes": done, "total": total}
             )
             if self._stopping.wait(max(0.0, begun + done / BYTES_PER_S - time.monotonic())):
                 raise _Stopped

@@ -49,7 +49,7 @@ class ProgressReport:
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + EVERY_S
             seconds = time.monotonic() - self._begun
-            log.info(self._what, extra={"bytes": done, "of": total, "mib_per_s": round(done / seconds / (1 << 20))})
+            log.info(self._what, extra={"bytes": done, "total": total, "mib_per_s": round(done / seconds / (1 << 20))})
 
     def _show(self, bar: "Progress", done: int, total: int) -> None:
         if not bar.tasks or bar.tasks[-1].finished:

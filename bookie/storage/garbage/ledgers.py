@@ -132,7 +132,7 @@ class LedgerCollector:
             self._require_own_cluster()
             self._checkpointed()
             self._delete(gone, local)
-            log.info("ledgers deleted", extra={"ledgers": gone.size, "of": local.all.size})
+            log.info("ledgers deleted", extra={"ledgers": gone.size, "total": local.all.size})
         if over_replicated:
             kept = np.setdiff1d(local.all, going, assume_unique=True)
             self._delete_over_replicated(kept, local, mass_deletion=mass_deletion)

@@ -134,7 +134,7 @@ class LogCollector:
                         waiting = self._still(waiting, threshold)
                         self._logs_in_all = self._logs_done + sum(map(len, waiting[number:]))
         finally:
-            log.info("compaction ends", extra={"kind": kind.value, "logs": self._logs_done, "of": self._logs_in_all})
+            log.info("compaction ends", extra={"kind": kind.value, "logs": self._logs_done, "total": self._logs_in_all})
             self.compacting = self._directory = None
 
     def _still(self, waiting: list[list[int]], threshold: float) -> list[list[int]]:
