@@ -30,7 +30,7 @@ ADDS_S = float(os.environ.get("BOOKIE_SOAK_ADDS_S", "inf"))
 LIFE_S_MAX = 4 if SECONDS < 60 else 10
 SEED = os.environ.get("BOOKIE_SEED") or str(random.SystemRandom().randrange(1 << 32))
 AMPLIFICATION_MAX = 1.6
-"""The limit when nothing is left to collect, and for the mean of a run with rate-limited writers, by default."""
+"""The limit when nothing is left to collect, and for the mean with rate-limited writers, at default thresholds."""
 ANONYMOUS_MAX = 400 * MIB
 INDEX_MAX = 64 * MIB
 DESCRIPTORS_MAX = 64 + 32 + 64

@@ -129,7 +129,7 @@ class Rounds:
                     tally.harmless += 1
 
     def _index(self, tally: Tally) -> None:
-        """Make one flip, since LMDB's pages depend on each other. A flush reads what leads to all tables, as writes."""
+        """Make one flip, since LMDB's pages depend on each other. A flush reads what leads to all tables."""
         cluster = self._cluster
         with cluster.quiet():
             cluster.flush()
