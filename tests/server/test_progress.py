@@ -14,7 +14,8 @@ def test_lines_now_and_then(caplog: pytest.LogCaptureFixture, monkeypatch: pytes
     with caplog.at_level(logging.INFO), ProgressReport("scanning entry logs", lambda: None, bar=False) as told:
         told(1 << 20, 4 << 20)
     (record,) = caplog.records
-    assert (record.getMessage(), vars(record)["bytes"], vars(record)["total"]) == ("scanning entry logs", 1 << 20, 4 << 20)
+    facts = vars(record)
+    assert (record.getMessage(), facts["bytes"], facts["total"]) == ("scanning entry logs", 1 << 20, 4 << 20)
 
 
 def test_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
