@@ -122,8 +122,7 @@ def test_expiry_without_a_waiter(peer: WirePeer) -> None:
     """A reply times out by itself if no caller waits for it."""
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.1) as channel:
         reply = channel.read_async(7, 0)
-        with channel.changed:
-            assert channel.changed.wait_for(lambda: reply.done, timeout=60)
+        assert channel.connection.wait(lambda: reply.done, lambda: None, timeout_s=60)
 
 
 def test_hang_up_fails_everything_once(peer: WirePeer, channel: Channel) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bookie.client import Channel
-from bookie.errors import IllegalOperation, LedgerFenced, RequestTimeout
+from bookie.errors import IllegalOperation, LedgerFenced, NoSuchEntry, RequestTimeout
 from tests.client.wire_peer import DIGEST, WirePeer
-from tests.reference.wire_v2 import ADD, Response
+from tests.reference.wire_v2 import ADD, READ, Response
 
 
 def test_stream_window_and_lac(peer: WirePeer, channel: Channel) -> None:
@@ -80,3 +80,30 @@ def test_one_writer_per_ledger(peer: WirePeer, channel: Channel) -> None:
         channel.add(7, 5, b"", digest=DIGEST, lac=-1, length=0)
     channel.add_async(7, 4, b"", digest=DIGEST, lac=-1, length=0)
     assert peer.request().entry == 4
+
+
+def test_stream_waits_for_earlier_adds(peer: WirePeer, channel: Channel) -> None:
+    """A stream begins only after earlier adds of its entries are answered."""
+    early = channel.add_async(7, 1, b"early", digest=DIGEST, lac=-1, length=5)
+    assert (peer.request().body or b"").endswith(b"early")
+    with ThreadPoolExecutor(1) as threads:
+        batch = threads.submit(channel.add_batch, 7, 0, b"ab", np.arange(3), digest=DIGEST)
+        read = channel.read_async(7, 0)
+        assert peer.request().op == READ  # while the stream waits
+        peer.answer(Response(ADD, 0, 7, 1), Response(READ, 2, 7, 0))
+        early.result()
+        assert [(peer.request().body or b"")[-1:] for _ in range(2)] == [b"a", b"b"]
+        peer.answer(Response(ADD, 0, 7, 0), Response(ADD, 0, 7, 1))
+        assert batch.result().confirmed == 2
+    with pytest.raises(NoSuchEntry):
+        read.result()
+
+
+def test_stream_behind_an_add_without_an_answer(peer: WirePeer) -> None:
+    """A stream whose entries stay in use by an earlier add is refused with an error that says so."""
+    with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
+        with pytest.raises(RequestTimeout, match="add of ledger 7, entry 0: no answer in time"):
+            channel.add(7, 0, b"early", digest=DIGEST, lac=-1, length=5)
+        with pytest.raises(RequestTimeout, match="adds of ledger 7, entry 0 and on: not sent, 1 requests"):
+            channel.add_stream(7, 0, digest=DIGEST)
+    assert (peer.request().body or b"").endswith(b"early")

@@ -173,8 +173,7 @@ def test_fencing_race(channel: ChannelV3, ledger: int) -> None:
 
     with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(write)
-        with channel.changed:
-            channel.changed.wait_for(lambda: writer.confirmed >= 1000, timeout=60)
+        channel.connection.wait(lambda: writer.confirmed >= 1000, lambda: None, timeout_s=60)
         last = channel.fence(ledger, DIGEST.master_key)
         confirmed = writing.result()
     assert last is not None

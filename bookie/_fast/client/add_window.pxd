@@ -1,6 +1,8 @@
 """The adds in flight of one stream: which ids have a response, up to where without a gap, and how long each took.
 
-No lock: the lock of the channel guards it. Times are nanoseconds on the monotonic clock.
+A stream has consecutive ids and a bounded window, so this is an array by id. `adds_in_flight` serves many senders with
+any ids by a hash table, which takes twice as long for each add. No lock: the lock of the channel guards it. Times are
+nanoseconds on the monotonic clock.
 """
 from libc.stdint cimport int32_t, int64_t, uint8_t
 

@@ -37,6 +37,9 @@ cdef class AddWindow:
         self.sent_ns = np.zeros(capacity, dtype=np.int64)
         self.histogram = np.zeros(HISTOGRAM_BUCKETS, dtype=np.int64)
 
+    def __str__(self):
+        return f"adds of ledger {self.ledger}, entry {self.end} and on"
+
     @property
     def room(self):
         """The number of ids that may be sent now."""

@@ -1,7 +1,8 @@
 """The adds in flight on one connection, from all senders: a hash table by the ids that a response carries.
 
-A sender is one source of adds; its number counts from 1. No lock: one event loop owns the table. It takes at
-most 64 bytes for each add, which are freed with the object.
+A sender is one source of adds; its number counts from 1. Its ids have gaps, and come again when an ensemble changes,
+which the array of `add_window`, for one stream of consecutive ids, could not hold. No lock: one event loop owns the
+table. It takes at most 64 bytes for each add, which are freed with the object.
 """
 from libc.stdint cimport int32_t, int64_t
 

@@ -25,8 +25,9 @@ from bookie.client.bookies.sender import Sender
 from bookie.client.contracts import SenderOwner
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.receive import ReceiveBuffer
-from bookie.client.wire.request import OK, Key, Request, Row, Wire
+from bookie.client.wire.request import OK, Request, Row, Wire
 from bookie.client.wire.security import FRAME_PREFIX
+from bookie.client.wire.unanswered import ADD, READ, Unanswered
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
@@ -48,8 +49,6 @@ invalid.
 """
 HEAD_BYTES = 64
 """The part of a response that names its request lies within its first bytes, as many as this."""
-ADD, READ = 1, 2
-"""The operations in V2 keys."""
 NEVER_S = 1e12
 
 log = logging.getLogger(__name__)
@@ -87,12 +86,12 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._on_error = on_error
         self._transport: asyncio.Transport | None = None
         self._buffer = ReceiveBuffer(wire.frame_bytes_max, wire.cut, skipped_bytes_max=SKIPPED_BYTES_MAX)
-        self._unanswered: dict[Key, Request] = {}
         self._adds = AddsInFlight(by_transaction=wire.by_transaction)
         self._reads = Reads(bookie, wire, on_error)
+        self._unanswered: Unanswered[Request] = Unanswered(wire, adds=self._adds, reads=self._reads)
         self._senders: dict[int, Sender] = {}
         self._sender_numbers = itertools.count(1)
-        self._name_waits: list[asyncio.Future[None]] = []
+        self._key_waits: list[asyncio.Future[None]] = []
         self._out: list[Buffer] = []
         self._queued = 0
         self._flowing = False  # opened, and the transport accepts more
@@ -120,10 +119,10 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Send a request, and return the value of its response. In V2, wait first for an earlier request of the
         same key.
         """
-        if not self.wire.by_transaction and self._taken(request.key):
+        if self._unanswered.must_wait(request.key):
             due = self._due(request.timeout_s)
-            while self.broken is None and self._taken(request.key):
-                await self._name_wait(request, due)
+            while self.broken is None and self._unanswered.must_wait(request.key):
+                await self._key_wait(request, due)
         return await self.submit(request)
 
     async def read_many(self, ledger: int, entries: NDArray[np.int64], timeout_s: float) -> ReadAnswers:
@@ -133,8 +132,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """
         what = f"reads of ledger {ledger}, entries {entries[0]} to {entries[-1]}"
         due = self._due(timeout_s)
-        while self.broken is None and self._read_known(ledger, entries):
-            await self._name_wait(what, due)
+        while self.broken is None and self._unanswered.group_must_wait(READ, ledger, entries):
+            await self._key_wait(what, due)
         if self.broken is not None:
             raise type(self.broken)(f"{self.bookie}: {what}: {self.broken}")
         frames, transaction = self.wire.read_frames(ledger, entries)
@@ -152,7 +151,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         request.fits(self.wire.frame_bytes_max)
         request.answer = self._loop.create_future()
         request.due = self._due(request.timeout_s)
-        self._unanswered[request.key] = request
+        self._unanswered.sent(request.key, request)
         if self._timer is None:
             self._arm()
         if at_once or (self._flowing and not self._out and self.pending == 1):
@@ -166,22 +165,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     def _due(self, timeout_s: float) -> float:
         return self._loop.time() + timeout_s if timeout_s else NEVER_S
 
-    def _taken(self, key: Key) -> bool:
-        if key in self._unanswered:
-            return True
-        many = self._adds if key[0] == ADD else self._reads if key[0] == READ else None
-        return many is not None and many.knows(key[1], np.array([key[2]], dtype=np.int64))
-
-    def _read_known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
-        if self.wire.by_transaction:
-            return False
-        if self._unanswered and any((READ, ledger, entry) in self._unanswered for entry in entries.tolist()):
-            return True
-        return self._reads.knows(ledger, entries)
-
-    async def _name_wait(self, what: object, due: float) -> None:
+    async def _key_wait(self, what: object, due: float) -> None:
         wait = self._loop.create_future()
-        self._name_waits.append(wait)
+        self._key_waits.append(wait)
         try:
             async with asyncio.timeout_at(due):
                 await wait
@@ -207,7 +193,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         due = self._due(self._add_timeout_s)
         if self._timer is None:
             self._arm()
-        if sender.held or self._known(sender.ledger, entries):
+        if sender.held or self._unanswered.group_must_wait(ADD, sender.ledger, entries):
             copied = bytes(memoryview(records)[int(offsets[0]) : int(offsets[-1])])
             sender.held.append((copied, offsets - offsets[0], entries.copy(), due))
         else:
@@ -220,14 +206,6 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         if len(entries):
             self._adds.sent(sender.number, sender.ledger, entries, transaction, int(due * 1000))
             self._put(frames.data, len(frames))
-
-    def _known(self, ledger: int, entries: NDArray[np.int64]) -> bool:
-        """Return whether a response to one of these adds could be taken for that of another add."""
-        if self.wire.by_transaction:
-            return False
-        if self._unanswered and any((ADD, ledger, entry) in self._unanswered for entry in entries.tolist()):
-            return True
-        return self._adds.knows(ledger, entries)
 
     def leave(self, sender: Sender) -> None:
         """Forget a sender, for `Sender.close`."""
@@ -363,7 +341,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     def _answer(self, row: Row, received: memoryview) -> None:
         """Complete the request to which a response belongs; ignore a response that belongs to none."""
         op, code, _, _, _, at, size = row
-        request = self._unanswered.pop(self.wire.key(row), None)
+        request = self._unanswered.answered(row)
         if request is None or request.answer.done():
             return
         try:
@@ -398,7 +376,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         for head in range(HEAD_BYTES):
             with contextlib.suppress(ValueError):
                 if self.wire.cut(head.to_bytes(FRAME_PREFIX, "big") + body[:head], HEAD_BYTES * 2, table)[0]:
-                    request = next((self._unanswered.pop(self.wire.key(row), None) for row in table.tolist()), None)
+                    request = self._unanswered.answered(table.tolist()[0])
                     if request is not None:
                         self._too_long(request, size)
                     elif not self._reads.too_long(table):
@@ -415,12 +393,12 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     def _retry(self) -> None:
         """Wake everything that waits for a key to become free."""
-        waits, self._name_waits = self._name_waits, []
+        waits, self._key_waits = self._key_waits, []
         for wait in waits:
             if not wait.done():
                 wait.set_result(None)
         for sender in [sender for sender in self._senders.values() if sender.held]:
-            while sender.held and not self._known(sender.ledger, sender.held[0][2]):
+            while sender.held and not self._unanswered.group_must_wait(ADD, sender.ledger, sender.held[0][2]):
                 self._send(sender, *sender.held.popleft())
 
     # --- ends ---------------------------------------------------------------------------------------------------------
@@ -429,15 +407,13 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._timer = self._loop.call_later(self._tick_s, self._tick)
 
     def _tick(self) -> None:
-        """Time out what is due. In V2 the key stays in use until the response arrives, however late."""
+        """Time out what is due."""
         self._timer = None
         now = self._loop.time()
-        for request in [request for request in self._unanswered.values() if request.due <= now]:
+        for request in self._unanswered.late(lambda request: request.due <= now):
             self._on_error(RequestTimeout.code, 1)
             request.fail(request.late(self.bookie))
-            request.due = math.inf
-            if self.wire.by_transaction:
-                del self._unanswered[request.key]
+            request.due = math.inf  # in V2 it stays until its response arrives
         try:
             self._reads.overdue(int(now * 1000))
         except ProtocolVersionMismatch as error:
@@ -470,12 +446,12 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._break(error)
         if self._transport is not None:
             self._transport.abort()
-        lost, self._unanswered = self._unanswered, {}
+        lost = self._unanswered.lost()
         if by_bookie and not self.wire.by_transaction:
-            self.closed_on_batch = any(request.key[0] == self.wire.batch_op for request in lost.values())
+            self.closed_on_batch = any(request.key[0] == self.wire.batch_op for request in lost)
         self._on_end(self)
         self._on_error(error.code, max(len(lost), 1))
-        for request in lost.values():
+        for request in lost:
             request.fail(type(error)(f"{self.bookie}: {request}: {error}"))
         self._reads.fail(error)
         for sender in list(self._senders.values()):

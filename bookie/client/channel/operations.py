@@ -3,6 +3,7 @@
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +13,127 @@ from bookie.client.channel.batches import batches
 from bookie.client.channel.connection import Connection
 from bookie.client.channel.reply import Reply
 from bookie.client.channel.stream import AddStream
+from bookie.client.channel.threaded import Limits, ThreadedConnection
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.digest import Digest
 from bookie.client.wire.flags import LAST_ENTRY, MIB, Flags
-from bookie.errors import NoSuchEntry
+from bookie.client.wire.request import Request
+from bookie.client.wire.security import Security, authenticate
+from bookie.client.wire.v2 import WireV2
+from bookie.client.wire.v3 import WireV3
+from bookie.errors import IncorrectParameter, NoSuchEntry
 
 ENTRY_NAME = struct.Struct(">qq")
 
 
-class BookieChannel(Connection, ABC):
-    """A connection to one bookie, of type `Channel` (V2) or `ChannelV3`. Open it with `connect`.
+class BookieChannel(ABC):
+    """The operations of one bookie over one connection: a `Channel` (V2) or a `ChannelV3`.
 
-    Every call may raise BookieUnavailable, RequestTimeout, ClientClosed or TooManyRequests besides the errors that it
+    Open it with `connect`; end it with `close`, or use it as a context manager. Any number of threads may call. Every
+    call may raise BookieUnavailable, RequestTimeout, ClientClosed or TooManyRequests besides the errors that it
     documents.
+
+    Attributes:
+        wire: The protocol: it makes the requests and interprets the responses.
+        connection: The connection that carries them.
     """
+
+    protocol: ClassVar[type[WireV2 | WireV3]]
+
+    def __init__(self, connection: Connection, wire: WireV2 | WireV3) -> None:
+        self.connection = connection
+        self.wire = wire
+
+    @classmethod
+    def connect(
+        cls,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float = 10.0,
+        connect_timeout_s: float = 5.0,
+        frame_bytes_max: int = 5 * MIB,
+        outstanding_max: int = 10_000,
+        security: Security | None = None,
+    ) -> Self:
+        """Connect, and encrypt and authenticate as `security` says.
+
+        Args:
+            host: The host name or address of the bookie.
+            port: The port of the bookie.
+            timeout_s: The time limit of each request, in seconds.
+            connect_timeout_s: The time limit for establishing the connection, in seconds.
+            frame_bytes_max: The largest frame that is sent or accepted, in bytes, at least 128.
+            outstanding_max: The highest number of unanswered requests; when it is reached, callers wait.
+            security: How to encrypt and authenticate; None means neither.
+
+        Returns:
+            The open channel.
+
+        Raises:
+            BookieUnavailable: Nothing accepts connections at the address.
+            SecurityError: The TLS handshake failed, or the bookie does not support TLS.
+            UnauthorizedAccess: The bookie or the client rejected the other's authentication.
+            IncorrectParameter: `frame_bytes_max` is too small.
+        """
+        if frame_bytes_max < 128:
+            raise IncorrectParameter(f"frame_bytes_max is {frame_bytes_max}; give at least 128")
+        security = security or Security()
+        wire = cls.protocol(frame_bytes_max)
+        limits = Limits(timeout_s, connect_timeout_s, outstanding_max)
+        channel = cls(ThreadedConnection.connect(host, port, wire, limits, security), wire)
+        if security.auth is not None:
+            try:
+                authenticate(security.auth, host, channel.address, channel.auth)
+            except BaseException:
+                channel.close()
+                raise
+        return channel
+
+    def close(self) -> None:
+        """Fail all outstanding requests with ClientClosed, and close the connection. Further calls do nothing."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def address(self) -> str:
+        """The address of the bookie, as host:port."""
+        return self.connection.address
+
+    @property
+    def timeout_s(self) -> float:
+        """The time limit of each request, in seconds. It can be set, for the requests that follow."""
+        return self.connection.timeout_s
+
+    @timeout_s.setter
+    def timeout_s(self, seconds: float) -> None:
+        self.connection.timeout_s = seconds
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """The largest frame that is sent or accepted, in bytes."""
+        return self.wire.frame_bytes_max
+
+    def auth(self, plugin: str, token: bytes) -> tuple[str, bytes]:
+        """Send a token of an authentication provider to the bookie.
+
+        Args:
+            plugin: The plugin name of the provider.
+            token: The token.
+
+        Returns:
+            The bookie's plugin name and its token.
+
+        Raises:
+            UnauthorizedAccess: The bookie rejected the token.
+        """
+        answer: tuple[str, bytes] = self.connection.submit(self.wire.auth(plugin, token, self.timeout_s)).result()
+        return answer
 
     # --- adds ---------------------------------------------------------------------------------------------------------
 
@@ -82,7 +190,7 @@ class BookieChannel(Connection, ABC):
         Returns:
             The pending reply; its `result` returns None or raises an error of `add`.
         """
-        return self.submit(self.wire.add(*named(stored), stored, master_key, flags, self.timeout_s))
+        return self.connection.submit(self.wire.add(*named(stored), stored, master_key, flags, self.timeout_s))
 
     @abstractmethod
     def add_stream(
@@ -181,7 +289,7 @@ class BookieChannel(Connection, ABC):
         """
         request = self.wire.read(ledger, entry, flags, master_key, self.timeout_s)
         request.decode = self.wire.stored
-        return self.submit(request)
+        return self.connection.submit(request)
 
     def read_last(self, ledger: int) -> bytes:
         """Read the entry with the highest id that the bookie holds, as stored.
@@ -271,8 +379,13 @@ class BookieChannel(Connection, ABC):
         Returns:
             The pending reply; its `result` returns the entries or raises an error of `batch_read`.
         """
+        return self.connection.submit(self._batch_read(ledger, start, max_count, max_size, flags, master_key))
+
+    def _batch_read(
+        self, ledger: int, start: int, max_count: int, max_size: int, flags: int, master_key: bytes | None
+    ) -> Request:
         size = min(max_size, self.frame_bytes_max)
-        return self.submit(self.wire.batch_read(ledger, start, max_count, size, flags, master_key, self.timeout_s))
+        return self.wire.batch_read(ledger, start, max_count, size, flags, master_key, self.timeout_s)
 
     def batch_read_all(
         self, ledger: int, first: int, last: int, *, max_count: int = 1000, max_size: int = MIB, in_flight: int = 4

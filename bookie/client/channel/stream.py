@@ -1,22 +1,20 @@
 """A stream of adds to one ledger on one channel: any number of entries, with a bounded number of them unanswered.
 
-One thread writes a stream (`append`, `finish`); the channel's receiving thread handles the responses. The memory of
-payloads is read during `append` only.
+One thread writes a stream (`append`, `finish`); its connection handles the responses. The memory of payloads is read
+during `append` only.
 """
 
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client.add_window import AddWindow, percentile_ns
+from bookie.client.channel.connection import Connection
+from bookie.client.wire.request import Wire
 from bookie.errors import IncorrectParameter, RequestTimeout, WriteError
-
-if TYPE_CHECKING:
-    from bookie.client.channel.connection import Connection
 
 CHUNK_BYTES = 1 << 20
 """The payload bytes that are passed to the socket in one piece."""
@@ -40,8 +38,11 @@ class AddStream:
         length: Payload bytes of the ledger, including all entries sent so far.
     """
 
-    def __init__(self, channel: "Connection", window: AddWindow, framer: Framer, *, lac: int, length: int) -> None:
-        self._channel = channel
+    def __init__(
+        self, connection: Connection, wire: Wire, window: AddWindow, framer: Framer, *, lac: int, length: int
+    ) -> None:
+        self._connection = connection
+        self._wire = wire
         self._window = window
         self._framer = framer
         self._first = window.base
@@ -83,6 +84,7 @@ class AddStream:
         Raises:
             BookKeeperError: The error of an earlier entry that the bookie refused.
             IncorrectParameter: An entry does not fit into a frame.
+            RequestTimeout: The window is full, and the bookie has answered no entry for as long as the time limit.
         """
         count = len(offsets) - 1
         start = 0
@@ -111,7 +113,7 @@ class AddStream:
             if kind is None:
                 self.finish()
         finally:
-            self._channel.drop_stream(self._window)
+            self._connection.drop_stream(self._window)
 
     def _confirmed_lac(self) -> int:
         return self._window.confirmed - 1 if self._window.confirmed > self._first else self._lac
@@ -124,39 +126,30 @@ class AddStream:
         return self._window.room
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
-        changed = self._channel.changed
-        with changed:
-            base = self._window.base
-            deadline = time.monotonic() + self._channel.timeout_s
-            while True:
-                self._raise_refusal()
-                self._channel.raise_if_broken()
-                if ready():
-                    return
-                if self._window.base != base:
-                    base, deadline = self._window.base, time.monotonic() + self._channel.timeout_s
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise RequestTimeout(f"{self._name(base)}: waited {self._channel.timeout_s} s for {what}")
-                changed.wait(left)
+        """Wait until the stream is ready. Raise the error of a refused entry, or RequestTimeout if nothing is answered
+        for as long as the time limit.
+        """
+        window, timeout_s = self._window, self._connection.timeout_s
+        over = self._connection.wait(lambda: window.error_entry >= 0 or ready(), lambda: window.base, timeout_s)
+        self._raise_refusal()
+        if not over:
+            raise RequestTimeout(f"{self._name(window.base)}: waited {timeout_s} s for {what}")
 
     def _raise_refusal(self) -> None:
         if self._window.error_entry < 0:
             return
-        error = self._channel.wire.error_for(self._window.error_code, WriteError) or WriteError
+        error = self._wire.error_for(self._window.error_code, WriteError) or WriteError
         raise error(
             f"{self._name(self._window.error_entry)}: refused with code {self._window.error_code}: {error.__doc__}"
         )
 
     def _name(self, entry: int) -> str:
-        return f"{self._channel.address}: add of ledger {self._window.ledger}, entry {entry}"
+        return f"{self._connection.address}: add of ledger {self._window.ledger}, entry {entry}"
 
     def _send(self, payloads: Buffer, offsets: NDArray[np.int64], lac: int) -> None:
         try:
             frames = self._framer.build(self._window.end, lac, self.length, payloads, offsets)
         except ValueError as error:
             raise IncorrectParameter(f"{self._name(self._window.end)} and on: {error}") from error
-        with self._channel.changed:
-            self._window.sent(len(offsets) - 1)
+        self._connection.send_adds(self._window, frames.data, len(offsets) - 1)
         self.length += int(offsets[-1] - offsets[0])
-        self._channel.send(frames.data)

@@ -11,7 +11,7 @@ from typing_extensions import Buffer
 from bookie._fast.client import framing_v3
 from bookie._fast.client.add_window import AddWindow
 from bookie.availability import AvailableEntries
-from bookie.client.channel.connection import Limits
+from bookie.client.channel.connection import Connection
 from bookie.client.channel.operations import BookieChannel, named
 from bookie.client.channel.reply import Reply
 from bookie.client.channel.stream import AddStream
@@ -22,8 +22,6 @@ from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE, Extensions
 from bookie.client.wire.flags import MIB, Flags
-from bookie.client.wire.request import Row
-from bookie.client.wire.security import Transport
 from bookie.client.wire.v3 import WireV3
 from bookie.errors import IllegalOperation, IncorrectParameter
 from bookie.pb import wire_pb2 as pb
@@ -43,8 +41,8 @@ class ChannelV3(BookieChannel):
     protocol = WireV3
     wire: WireV3
 
-    def __init__(self, link: Transport, address: str, limits: Limits) -> None:
-        super().__init__(link, address, limits)
+    def __init__(self, connection: Connection, wire: WireV3) -> None:
+        super().__init__(connection, wire)
         self.extensions = Extensions()
         self._stream_numbers = itertools.count(1)
 
@@ -65,7 +63,7 @@ class ChannelV3(BookieChannel):
             The pending reply; its `result` returns None or raises an error of `add`.
         """
         ledger, entry = named(stored)
-        return self.submit(
+        return self.connection.submit(
             self.wire.add(ledger, entry, stored, master_key, flags, self.timeout_s, deferred_sync=deferred_sync)
         )
 
@@ -114,10 +112,8 @@ class ChannelV3(BookieChannel):
             )
         except (ValueError, OverflowError) as error:
             raise IncorrectParameter(f"add stream to ledger {ledger}: {error}") from error
-        with self.changed:
-            self.raise_if_broken()
-            self._windows.append(window)
-        return AddStream(self, window, frames, lac=lac, length=length)
+        self.connection.open_stream(window)
+        return AddStream(self.connection, self.wire, window, frames, lac=lac, length=length)
 
     def force(self, ledger: int) -> None:
         """Wait until every entry of the ledger that was acknowledged before this call is durable.
@@ -128,7 +124,7 @@ class ChannelV3(BookieChannel):
         Raises:
             WriteError: The bookie failed to sync the entries.
         """
-        self.submit(self.wire.force(ledger, self.timeout_s)).result()
+        self.connection.submit(self.wire.force(ledger, self.timeout_s)).result()
 
     def write_close(self, ledger: int, master_key: bytes) -> None:
         """Announce that the ledger gets no more entries. This is advisory: it neither fences the ledger nor refuses
@@ -143,7 +139,7 @@ class ChannelV3(BookieChannel):
             UnauthorizedAccess: The master key is wrong.
         """
         self._needs(WRITE_CLOSE)
-        self.submit(self.wire.write_close(ledger, master_key, self.timeout_s)).result()
+        self.connection.submit(self.wire.write_close(ledger, master_key, self.timeout_s)).result()
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
@@ -159,7 +155,7 @@ class ChannelV3(BookieChannel):
             NoSuchEntry: The bookie does not hold the entry.
             ReadError: The bookie failed to read the entry.
         """
-        answer: ReadAnswer = self.submit(self.wire.read(ledger, entry, 0, None, self.timeout_s)).result()
+        answer: ReadAnswer = self.connection.submit(self.wire.read(ledger, entry, 0, None, self.timeout_s)).result()
         return answer
 
     def wait_for_lac(self, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
@@ -194,7 +190,7 @@ class ChannelV3(BookieChannel):
         Returns:
             The pending reply; its `result` returns or raises what `wait_for_lac` does.
         """
-        return self.submit(self.wire.wait_for_lac(ledger, previous_lac, timeout_ms, self.timeout_s))
+        return self.connection.submit(self.wire.wait_for_lac(ledger, previous_lac, timeout_ms, self.timeout_s))
 
     def batch_read_async(
         self,
@@ -224,7 +220,9 @@ class ChannelV3(BookieChannel):
             IllegalOperation: The bookie does not advertise batch reads.
         """
         self._needs(BATCH_READ)
-        return super().batch_read_async(ledger, start, max_count, max_size, flags=flags, master_key=master_key)
+        request = self._batch_read(ledger, start, max_count, max_size, flags, master_key)
+        request.on_refusal = self._refused
+        return self.connection.submit(request)
 
     # --- the end of a ledger ------------------------------------------------------------------------------------------
 
@@ -242,7 +240,7 @@ class ChannelV3(BookieChannel):
             WriteError: The bookie failed to store the LAC.
         """
         packet = digest.seal_lac(ledger, lac)
-        self.submit(self.wire.write_lac(ledger, lac, packet, digest.master_key, self.timeout_s)).result()
+        self.connection.submit(self.wire.write_lac(ledger, lac, packet, digest.master_key, self.timeout_s)).result()
 
     def read_lac(self, ledger: int) -> LacAnswer:
         """Read the explicit LAC and the last entry of a ledger, both as stored.
@@ -255,7 +253,7 @@ class ChannelV3(BookieChannel):
             NoSuchEntry: The bookie has neither an explicit LAC nor an entry.
             ReadError: The bookie failed to read them.
         """
-        answer: LacAnswer = self.submit(self.wire.read_lac(ledger, self.timeout_s)).result()
+        answer: LacAnswer = self.connection.submit(self.wire.read_lac(ledger, self.timeout_s)).result()
         return answer
 
     # --- the bookie ---------------------------------------------------------------------------------------------------
@@ -266,7 +264,7 @@ class ChannelV3(BookieChannel):
         Raises:
             ReadError: The bookie failed to tell them.
         """
-        answer: BookieInfo = self.submit(self.wire.bookie_info(self.timeout_s)).result()
+        answer: BookieInfo = self.connection.submit(self.wire.bookie_info(self.timeout_s)).result()
         return answer
 
     def list_entries(self, ledger: int) -> AvailableEntries:
@@ -281,15 +279,12 @@ class ChannelV3(BookieChannel):
             NoSuchLedger: The bookie has no data of this ledger.
             ReadError: The bookie failed to list the entries.
         """
-        answer: AvailableEntries = self.submit(self.wire.list_entries(ledger, self.timeout_s)).result()
+        answer: AvailableEntries = self.connection.submit(self.wire.list_entries(ledger, self.timeout_s)).result()
         return answer
 
-    # --- the protocol -------------------------------------------------------------------------------------------------
-
-    def _answer(self, row: Row, received: memoryview) -> None:
-        if row[0] == pb.BATCH_READ_ENTRY and row[1] == pb.EBADREQ:
+    def _refused(self, code: int) -> None:
+        if code == pb.EBADREQ:
             self.extensions.withdraw(BATCH_READ)
-        super()._answer(row, received)
 
     def _needs(self, extension: str) -> None:
         if extension not in self.extensions:

@@ -8,6 +8,7 @@ reading with `request`, then `v2` or `v3`.
 request        a request in flight, and the interface of a protocol
 v2, v3         the two protocols
 requests_v3, answers_v3, messages    V3 messages that are not bulk data
+unanswered     the requests without a response; in V2, those that a new request must wait for
 flags          request flags
 extensions     operations that only some bookies support
 receive        the memory that responses are received in

@@ -25,10 +25,10 @@ class Request:
 
     `what` is a format string and its values, for error texts. `default` is the error class of the operation.
     `timeout_s` is the time limit in seconds, 0 for none. `codes` are codes of the protocol that have a special
-    meaning for this request.
+    meaning for this request. `on_refusal` is called with the code of a refusal.
     """
 
-    __slots__ = ("answer", "codes", "decode", "default", "due", "frame", "key", "timeout_s", "what")
+    __slots__ = ("answer", "codes", "decode", "default", "due", "frame", "key", "on_refusal", "timeout_s", "what")
 
     def __init__(
         self,
@@ -46,6 +46,7 @@ class Request:
         self.decode = decode
         self.timeout_s = timeout_s
         self.codes: Mapping[int, type[BookKeeperError]] | None = None
+        self.on_refusal: Callable[[int], None] | None = None
         self.due = 0.0
         self.answer: asyncio.Future[Any]
 
@@ -64,6 +65,8 @@ class Request:
         """
         if code == OK:
             return None
+        if self.on_refusal is not None:
+            self.on_refusal(code)
         kind = self.codes.get(code) if self.codes else None
         kind = kind or wire.error_for(code, self.default)
         return None if kind is None else kind(f"{bookie}: {self}: answered with code {code}: {kind.__doc__}")
