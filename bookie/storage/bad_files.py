@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bookie.errors import StartRefused
 from bookie.storage.layout import HEX_NAME
-from bookie.storage.tools.verify_index import is_whole, verify_index
+from bookie.storage.tools.verify_index import is_whole, never_committed, verify_index
 
 __all__ = ["bad_logs", "BadFile", "require_sound_index", "tell_bad_logs"]
 
@@ -105,14 +105,20 @@ def require_sound_index(index: Path) -> None:
     """Raise StartRefused if the file of the index cannot be read, is not an LMDB file, or lacks pages that it
     references.
 
-    LMDB would trust such a file, and the process would crash later. A directory without the file is fine.
+    LMDB would trust such a file, and the process would crash later. A directory without the file is fine, and a file
+    whose creation was interrupted is removed.
     """
     path = index / "data.mdb"
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise _refused(f"{path}: it is not a regular file")
-        if status.st_size == 0 or is_whole(index):  # empty: the process ended while it created the file
+        if status.st_size == 0:  # the process ended while it created the file
+            return
+        if never_committed(index):  # so it did, or a full disk or power cut ended the creation: the file holds nothing
+            path.unlink()
+            return
+        if is_whole(index):
             return
     except FileNotFoundError:
         return

@@ -158,3 +158,57 @@ def test_a_short_index_may_be_sound(tmp_path: Path) -> None:
     file.write_bytes(meta)
     require_sound_index(tmp_path)
     require_sound_index(tmp_path / "none")
+
+
+@pytest.mark.parametrize(("size", "lost"), [(1, 0), (100, 0), (4096, 0), (4283, 0), (8192, 512), (8192, 8192)])
+def test_an_index_whose_creation_was_interrupted_is_created_again(tmp_path: Path, size: int, lost: int) -> None:
+    """A full disk can end LMDB's very first write early, and a power cut can take back its first sectors. Nothing was
+    ever committed to such a file, so a later start must not be refused because of it.
+    """
+    index = tmp_path / "ledgers-0" / "current" / "locations.lmdb"
+    index.mkdir(parents=True)
+    lmdb.open(str(index), map_size=MIB, max_dbs=4).close()
+    file = index / "data.mdb"
+    assert file.stat().st_size == 2 * 4096
+    os.truncate(file, size)
+    with file.open("r+b") as out:
+        out.write(bytes(lost))
+    opened = Opened(tmp_path)
+    opened.stop()
+    require_sound_index(index)
+    assert file.stat().st_size > 2 * 4096
+
+
+@pytest.mark.parametrize("size", [4096, 2 * 4096])
+def test_a_short_file_with_a_commit_is_no_interrupted_creation(tmp_path: Path, size: int) -> None:
+    """A meta page that names a commit proves that pages are missing."""
+    environment = lmdb.open(str(tmp_path), map_size=MIB, max_dbs=4)
+    for name in (b"locations", b"ledgers"):
+        environment.open_db(name)
+    environment.close()
+    os.truncate(tmp_path / "data.mdb", size)
+    with pytest.raises(StartRefused):
+        require_sound_index(tmp_path)
+
+
+def test_a_meta_page_whose_write_failed_is_no_damage(tmp_path: Path) -> None:
+    """When the disk fails the write of a meta page, LMDB puts the old transaction back, but leaves the new trees. The
+    page is the older one of the two, so the index is sound and the next start serves.
+    """
+    data = [entry(1, at) for at in range(3)]
+    opened = Opened(tmp_path)
+    for one in data:
+        opened.direct.add(one, KEY)
+    opened.stop()
+    with (tmp_path / "ledgers-0" / "current" / "locations.lmdb" / "data.mdb").open("r+b") as file:
+        pages = file.read(2 * 4096)
+        newest = [struct.unpack_from("<QQ", pages, at + 136) for at in (0, 4096)]
+        older = 0 if newest[0][1] < newest[1][1] else 4096
+        file.seek(older + 128)
+        file.write(struct.pack("<Q", 1_000_000))
+    opened = Opened(tmp_path)
+    for at, one in enumerate(data):
+        held = opened.direct.read(1, at, count=1, size=MIB)
+        assert held.entries() == [one]
+        held.release()
+    opened.stop()

@@ -1,0 +1,37 @@
+"""The engine of one bookie: the storage and the data port with all of their threads, without planes and metadata."""
+
+from pathlib import Path
+
+from bookie.server.configuration.settings import NetworkSettings
+from bookie.server.data_port import DataPort
+from bookie.storage.ledger_storage import LedgerStorage
+from bookie.storage.settings import JournalSettings, StorageSettings
+from tests.engine.plan import Plan
+
+
+class Engine:
+    """Opens the directories below `root` and serves until `stop`."""
+
+    def __init__(self, plan: Plan, root: Path) -> None:
+        frame = plan.network["frame_bytes_max"]
+        self.storage = LedgerStorage(
+            StorageSettings(
+                ledger_directories=tuple(root / f"ledgers-{i}" for i in range(plan.ledger_directories)),
+                frame_bytes_max=frame,
+                **plan.storage,
+            ),
+            JournalSettings(directories=tuple(root / f"journal-{i}" for i in range(plan.journals)), **plan.journal),
+        )
+        self.port = DataPort(self.storage, NetworkSettings(**plan.network))
+
+    def start(self, *, same_boot: bool) -> None:
+        """Replay the journals, start the threads, and listen."""
+        self.storage.open(same_boot=same_boot)
+        self.storage.start()
+        self.port.start()
+
+    def stop(self) -> None:
+        """Answer what was asked, flush, and end every thread."""
+        self.port.stop(1.0)
+        self.storage.stop()
+        self.port.close()

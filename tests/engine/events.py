@@ -1,0 +1,85 @@
+"""The history of a world in shared memory: the events of tests/history, as records that outlive a killed process."""
+
+from collections.abc import Iterator, Sequence
+
+from tests.engine.runtime import RECORD, Runtime
+from tests.history.events import Event
+
+KINDS = ("", "invoke", "return", "nemesis")
+OPS = ("", "add", "recovery_add", "fence", "read", "batch_read", "last", "start", "refused", "kill", "exit", "verify",
+       "verified")  # fmt: skip
+BODY_BYTES = 8
+
+
+class Recorder:
+    """Appends to the history of the world. Requests get numbers that are unique in the world."""
+
+    def __init__(self, runtime: Runtime, run: int) -> None:
+        self._runtime = runtime
+        self._next = (run << 24) + 1
+
+    def invoke(
+        self, client: int, op: str, ledger: int, entry: int, bodies: Sequence[bytes] = (), *, lac: int = -1
+    ) -> int:
+        """Record a request before it is sent, and return its number."""
+        number = self._next
+        self._next += 1
+        self._write(1, op, client, 0, number, ledger, entry, lac, bodies)
+        return number
+
+    def answer(
+        self,
+        number: int,
+        client: int,
+        op: str,
+        ledger: int,
+        entry: int,
+        code: int,
+        bodies: Sequence[bytes] = (),
+        *,
+        lac: int = -1,
+    ) -> None:
+        """Record an answer after it was received."""
+        self._write(2, op, client, code, number, ledger, entry, lac, bodies)
+
+    def nemesis(self, op: str, code: int = 0) -> None:
+        """Record what happened to the bookie."""
+        self._write(3, op, 0, code, 0, -1, -1, -1, ())
+
+    def _write(
+        self,
+        kind: int,
+        op: str,
+        client: int,
+        code: int,
+        number: int,
+        ledger: int,
+        entry: int,
+        lac: int,
+        bodies: Sequence[bytes],
+    ) -> None:
+        now = self._runtime.now()
+        head = RECORD.pack(kind, OPS.index(op), client, code, number, ledger, entry, lac, now, len(bodies))
+        self._runtime.record(head + b"".join(bodies))
+
+
+def events(data: bytes) -> Iterator[Event]:
+    """Yield the events of a history, in the order in which they were recorded."""
+    at = 0
+    while at < len(data):
+        kind, op, client, code, number, ledger, entry, lac, when, count = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        bodies = tuple(data[at + BODY_BYTES * i : at + BODY_BYTES * (i + 1)].hex() for i in range(count))
+        at += BODY_BYTES * count
+        yield Event(
+            at=when,
+            kind=KINDS[kind],
+            op=OPS[op],
+            id=number,
+            client=f"peer {client}",
+            ledger=ledger,
+            entry=entry,
+            bodies=bodies,
+            lac=lac,
+            code=code,
+        )

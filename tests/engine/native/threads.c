@@ -1,0 +1,524 @@
+/* Threads that run one at a time, and simulated time. Blocking calls hand the turn to a thread that the seed chooses;
+   when no thread is ready, time jumps to the next deadline.
+
+   Mutexes and semaphores are the real ones, tried without waiting: while only one thread runs, an attempt tells
+   whether another one holds them. Of conditions only the address is used. */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+enum { DEAD, READY, BLOCKED };
+enum { CALL_NS = 200, PRIORITIES = 1 << 20 };
+
+struct shared *shared;
+__thread struct thread *self;
+
+static struct thread threads[THREADS_MAX];
+static int thread_count;
+static struct thread *driver;
+static uint64_t state_of_draw;
+static int dying, noticed;
+
+static int (*gil_held)(void);
+static void *(*gil_save)(void);
+static void (*gil_restore)(void *);
+
+uint64_t draw(void)
+{
+    uint64_t z = (state_of_draw += 0x9E3779B97F4A7C15u); /* splitmix64 */
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+int chance(int64_t of_1000)
+{
+    return of_1000 > 0 && (int64_t)(draw() % 1000) < of_1000;
+}
+
+void finish(int status, const char *finding)
+{
+    if (finding)
+        snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
+    _exit(status);
+}
+
+static void await_turn(struct thread *me)
+{
+    while (!__atomic_load_n(&me->turn, __ATOMIC_ACQUIRE))
+        syscall(SYS_futex, &me->turn, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    me->turn = 0;
+}
+
+static void give_turn(struct thread *next)
+{
+    __atomic_store_n(&next->turn, 1, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &next->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Choose who runs next. Timed waits that are over become ready first; if nobody is ready, time passes. */
+static struct thread *choose(void)
+{
+    struct thread *ready[THREADS_MAX], *best;
+    for (;;) {
+        int64_t next = NEVER;
+        int count = 0;
+        for (int i = 0; i < thread_count; i++) {
+            struct thread *t = &threads[i];
+            if (t->state == BLOCKED && t->deadline <= shared->now) {
+                t->state = READY;
+                t->woken = 0;
+            }
+            if (t->state == READY && t->paused_until > shared->now) {
+                if (t->paused_until < next)
+                    next = t->paused_until;
+            } else if (t->state == READY)
+                ready[count++] = t;
+            else if (t->state == BLOCKED && t->deadline < next)
+                next = t->deadline;
+        }
+        if (count > 0) {
+            if (!shared->settings.priorities)
+                return ready[draw() % (uint64_t)count];
+            best = ready[0];
+            for (int i = 1; i < count; i++)
+                if (ready[i]->priority > best->priority)
+                    best = ready[i];
+            return best;
+        }
+        if (next == NEVER)
+            finish(STUCK, "deadlock: every thread waits, and none has a time limit");
+        shared->now = next;
+    }
+}
+
+/* Let `choose` decide who runs. Our own state says whether and when we may run again. */
+static void schedule(void)
+{
+    struct thread *me = self, *next;
+    void *saved = NULL;
+    if (dying) { /* only the driver is left */
+        me->state = READY;
+        return;
+    }
+    next = choose();
+    if (next == me)
+        return;
+    if (gil_held())
+        saved = gil_save();
+    give_turn(next);
+    await_turn(me);
+    if (saved)
+        gil_restore(saved);
+}
+
+static void trace(enum op op, int64_t a, int64_t b, const char *text)
+{
+    struct event *event = &shared->events[shared->event_count++ % EVENTS_MAX];
+    uint64_t parts[5] = {(uint64_t)self->id, op, (uint64_t)shared->now, (uint64_t)a, (uint64_t)b};
+    for (int i = 0; i < 5; i++)
+        shared->hash = (shared->hash ^ parts[i]) * 0x100000001B3u;
+    *event = (struct event){(uint32_t)shared->steps, (uint16_t)self->id, (uint16_t)op, shared->now, a, b, ""};
+    if (text) {
+        size_t size = strlen(text);
+        strncpy(event->text, size > 39 ? text + size - 39 : text, 39);
+    }
+}
+
+static void pause_somebody(void)
+{
+    const struct settings *s = &shared->settings;
+    int64_t until = shared->now + s->pause_ns;
+    if (s->pause_all)
+        shared->now = until;
+    else {
+        struct thread *one = &threads[draw() % (uint64_t)thread_count];
+        if (one != driver)
+            one->paused_until = until;
+    }
+}
+
+void step(enum op op, int64_t a, int64_t b, const char *text)
+{
+    const struct settings *s = &shared->settings;
+    shared->steps++;
+    shared->now += CALL_NS;
+    trace(op, a, b, text);
+    if (shared->steps == s->kill_at && !dying) {
+        dying = 1;
+        if (self == driver || !(driver->on == driver && driver->state != DEAD))
+            finish(KILLED, NULL); /* the driver itself is inside the engine, and cannot record what it still could */
+        if (gil_held())
+            gil_save();
+        driver->state = READY;
+        give_turn(driver);
+        for (;;)
+            pause();
+    }
+    if (shared->steps == s->pause_at)
+        pause_somebody();
+    if (shared->steps == s->steps_max)
+        finish(STUCK, "too many steps: some thread goes round without an end");
+    if (s->priorities && chance(5))
+        self->priority = (int64_t)(draw() % PRIORITIES);
+}
+
+void maybe_yield(void)
+{
+    if (chance(shared->settings.preempt))
+        schedule();
+}
+
+int block(const void *on, int64_t deadline)
+{
+    self->state = BLOCKED;
+    self->on = on;
+    self->deadline = deadline;
+    self->woken = 0;
+    schedule();
+    self->on = NULL;
+    return self->woken;
+}
+
+void wake(const void *on, int all)
+{
+    struct thread *waiting[THREADS_MAX];
+    int count = 0;
+    for (int i = 0; i < thread_count; i++)
+        if (threads[i].state == BLOCKED && threads[i].on == on)
+            waiting[count++] = &threads[i];
+    if (count == 0)
+        return;
+    for (int i = 0, chosen = (int)(draw() % (uint64_t)count); i < count; i++)
+        if (all || i == chosen) {
+            waiting[i]->state = READY;
+            waiting[i]->woken = 1;
+        }
+}
+
+void sleep_ns(int64_t ns)
+{
+    if (ns > 0)
+        block(&shared->now, shared->now + ns);
+}
+
+/* --- mutexes, conditions, semaphores ------------------------------------------------------------------------------ */
+
+static int acquire(pthread_mutex_t *mutex)
+{
+    int rc;
+    while ((rc = pthread_mutex_trylock(mutex)) == EBUSY)
+        block(mutex, NEVER);
+    return rc;
+}
+
+static int release(pthread_mutex_t *mutex)
+{
+    int rc = pthread_mutex_unlock(mutex);
+    wake(mutex, 0);
+    return rc;
+}
+
+static int world_lock(pthread_mutex_t *mutex)
+{
+    if (!self)
+        return pthread_mutex_lock(mutex);
+    step(OP_LOCK, 0, 0, NULL);
+    maybe_yield();
+    return acquire(mutex);
+}
+
+static int world_unlock(pthread_mutex_t *mutex)
+{
+    int rc;
+    if (!self)
+        return pthread_mutex_unlock(mutex);
+    step(OP_UNLOCK, 0, 0, NULL);
+    rc = release(mutex);
+    maybe_yield();
+    return rc;
+}
+
+static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t deadline)
+{
+    int woken;
+    step(OP_WAIT, deadline == NEVER ? -1 : deadline, 0, NULL);
+    release(mutex);
+    if (chance(shared->settings.spurious)) {
+        sleep_ns((int64_t)(draw() % 100000));
+        woken = 1;
+    } else
+        woken = block(cond, deadline);
+    acquire(mutex);
+    return woken ? 0 : ETIMEDOUT;
+}
+
+static int world_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    return self ? wait_until(cond, mutex, NEVER) : pthread_cond_wait(cond, mutex);
+}
+
+static int64_t ns_of(const struct timespec *at)
+{
+    return at->tv_sec > NEVER / 1000000000 - 2 ? NEVER : (int64_t)at->tv_sec * 1000000000 + at->tv_nsec;
+}
+
+static int world_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    return self ? wait_until(cond, mutex, ns_of(until)) : pthread_cond_timedwait(cond, mutex, until);
+}
+
+static int world_signal(pthread_cond_t *cond)
+{
+    if (!self)
+        return pthread_cond_signal(cond);
+    step(OP_SIGNAL, 0, 0, NULL);
+    wake(cond, 0);
+    maybe_yield();
+    return 0;
+}
+
+static int world_broadcast(pthread_cond_t *cond)
+{
+    if (!self)
+        return pthread_cond_broadcast(cond);
+    step(OP_SIGNAL, 1, 0, NULL);
+    wake(cond, 1);
+    maybe_yield();
+    return 0;
+}
+
+static int await_semaphore(sem_t *semaphore, int64_t deadline)
+{
+    step(OP_ACQUIRE, deadline == NEVER ? -1 : deadline, 0, NULL);
+    while (sem_trywait(semaphore) != 0)
+        if (!block(semaphore, deadline)) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+    return 0;
+}
+
+static int world_sem_wait(sem_t *semaphore)
+{
+    return self ? await_semaphore(semaphore, NEVER) : sem_wait(semaphore);
+}
+
+static int64_t wall_offset(void);
+
+static int world_sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
+{
+    if (!self)
+        return sem_clockwait(semaphore, clock, until);
+    return await_semaphore(semaphore, ns_of(until) - (clock == CLOCK_REALTIME ? wall_offset() : 0));
+}
+
+static int world_sem_timedwait(sem_t *semaphore, const struct timespec *until)
+{
+    return self ? await_semaphore(semaphore, ns_of(until) - wall_offset()) : sem_timedwait(semaphore, until);
+}
+
+static int world_sem_post(sem_t *semaphore)
+{
+    int rc = sem_post(semaphore);
+    if (self) {
+        step(OP_RELEASE, 0, 0, NULL);
+        wake(semaphore, 0);
+    }
+    return rc;
+}
+
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+static int64_t wall_offset(void)
+{
+    return INT64_C(1800000000) * 1000000000; /* the wall clock begins in January 2027 */
+}
+
+static int world_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int64_t now;
+    if (!self || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID)
+        return clock_gettime(clock, out);
+    shared->now += 20; /* so that a loop that only looks at the clock ends */
+    now = shared->now + (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE ? wall_offset() : 0);
+    out->tv_sec = now / 1000000000;
+    out->tv_nsec = now % 1000000000;
+    return 0;
+}
+
+static time_t world_time(time_t *out)
+{
+    time_t now;
+    if (!self)
+        return time(out);
+    now = (shared->now + wall_offset()) / 1000000000;
+    if (out)
+        *out = now;
+    return now;
+}
+
+static int world_usleep(useconds_t microseconds)
+{
+    if (!self)
+        return usleep(microseconds);
+    step(OP_SLEEP, microseconds, 0, NULL);
+    sleep_ns((int64_t)microseconds * 1000);
+    return 0;
+}
+
+static int world_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
+{
+    int64_t ns;
+    if (!self)
+        return clock_nanosleep(clock, flags, time, left);
+    ns = ns_of(time);
+    if (flags & TIMER_ABSTIME)
+        ns -= shared->now + (clock == CLOCK_REALTIME ? wall_offset() : 0);
+    step(OP_SLEEP, ns / 1000, 0, NULL);
+    sleep_ns(ns);
+    return 0;
+}
+
+static int world_sched_yield(void)
+{
+    if (self) {
+        step(OP_YIELD, 0, 0, NULL);
+        sleep_ns(1000); /* the thread that it waits for runs, whatever the priorities are */
+    }
+    return 0;
+}
+
+/* --- the life of threads ------------------------------------------------------------------------------------------ */
+
+static void leave(void *me)
+{
+    struct thread *t = me;
+    step(OP_EXIT, t->id, 0, NULL);
+    t->state = DEAD;
+    self = NULL;
+    give_turn(choose());
+}
+
+static void *run(void *me)
+{
+    struct thread *t = me;
+    void *result;
+    await_turn(t);
+    self = t;
+    pthread_cleanup_push(leave, t);
+    result = t->body(t->argument);
+    pthread_cleanup_pop(1);
+    return result;
+}
+
+static struct thread *new_thread(void)
+{
+    struct thread *t;
+    if (thread_count == THREADS_MAX)
+        finish(OVERFLOWN, "the world has too many threads");
+    t = &threads[thread_count];
+    *t = (struct thread){.id = thread_count++, .state = READY, .deadline = NEVER};
+    t->priority = (int64_t)(draw() % PRIORITIES);
+    return t;
+}
+
+static int world_create(pthread_t *out, const pthread_attr_t *attributes, void *(*body)(void *), void *argument)
+{
+    struct thread *t;
+    int rc;
+    if (!self)
+        return pthread_create(out, attributes, body, argument);
+    t = new_thread();
+    t->body = body;
+    t->argument = argument;
+    step(OP_START, t->id, 0, NULL);
+    rc = pthread_create(out, attributes, run, t);
+    if (rc != 0)
+        t->state = DEAD;
+    maybe_yield();
+    return rc;
+}
+
+const struct replacement thread_replacements[] = {
+    {"pthread_mutex_lock", world_lock, 0},
+    {"pthread_mutex_unlock", world_unlock, 0},
+    {"pthread_cond_wait", world_cond_wait, 0},
+    {"pthread_cond_timedwait", world_cond_timedwait, 0},
+    {"pthread_cond_signal", world_signal, 0},
+    {"pthread_cond_broadcast", world_broadcast, 0},
+    {"pthread_create", world_create, 1},
+    {"sem_wait", world_sem_wait, 1},
+    {"sem_clockwait", world_sem_clockwait, 1},
+    {"sem_timedwait", world_sem_timedwait, 1},
+    {"sem_post", world_sem_post, 1},
+    {"clock_gettime", world_clock_gettime, 1},
+    {"time", world_time, 1},
+    {"usleep", world_usleep, 1},
+    {"clock_nanosleep", world_clock_nanosleep, 1},
+    {"sched_yield", world_sched_yield, 1},
+    {NULL, NULL, 0},
+};
+
+/* --- what Python calls -------------------------------------------------------------------------------------------- */
+
+/* Make the calling thread the driver of a world with these settings: thread 0, the only one at first. */
+void world_begin(const struct settings *settings)
+{
+    gil_held = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    gil_save = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+    gil_restore = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+    shared->settings = *settings;
+    shared->steps = shared->event_count = shared->faults = 0;
+    shared->hash = 0xCBF29CE484222325u;
+    shared->finding[0] = 0;
+    state_of_draw = settings->seed;
+    thread_count = 0;
+    dying = noticed = 0;
+    self = driver = new_thread();
+}
+
+/* Leave the world: from here on this thread gets the real functions. */
+void world_leave(void)
+{
+    self = NULL;
+}
+
+/* Let the engine run until a peer's socket has something to read (1), the time is reached (0), or the process is to
+   die (2), in which case the caller records what it received and exits. */
+int world_wait(int64_t until)
+{
+    int woken = noticed;
+    if (!noticed)
+        woken = block(driver, until);
+    else if (!dying)
+        maybe_yield();
+    noticed = 0;
+    return dying ? 2 : woken;
+}
+
+void world_notify(void)
+{
+    noticed = 1;
+    if (driver->state == BLOCKED && driver->on == driver) {
+        driver->state = READY;
+        driver->woken = 1;
+    }
+}
+
+int64_t world_now(void)
+{
+    return shared->now;
+}
+
+void world_history(const void *record, int64_t size)
+{
+    if (shared->history_bytes + size > HISTORY_BYTES)
+        finish(OVERFLOWN, "the history is full");
+    memcpy(shared->history + shared->history_bytes, record, (size_t)size);
+    shared->history_bytes += size;
+}

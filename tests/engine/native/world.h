@@ -1,0 +1,130 @@
+/* A deterministic world for the bookie's engine: one thread runs at a time, chosen by a seed, and time, disk and
+   network are simulated.
+
+   redirect.c replaces the libc functions that the compiled modules, LMDB and the interpreter call by the functions
+   named world_* here. A thread that the world does not know (`self` is NULL) gets the real functions.
+
+   Only the running thread touches the state of the world, so none of it needs a lock. What must outlive the process,
+   because it is killed like a bookie, lies in `shared`, which the parent process maps too. */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NEVER INT64_MAX
+
+enum { THREADS_MAX = 256, EVENTS_MAX = 1 << 16, UNDO_BYTES = 192 << 20, HISTORY_BYTES = 32 << 20, FDS_MAX = 4096 };
+
+/* How a run of the bookie ended, as the exit status of its process. */
+enum { ENDED = 0, KILLED = 40, STUCK = 41, OVERFLOWN = 42 };
+
+enum op {
+    OP_LOCK, OP_UNLOCK, OP_WAIT, OP_SIGNAL, OP_ACQUIRE, OP_RELEASE, OP_START, OP_EXIT, OP_SLEEP, OP_YIELD,
+    OP_OPEN, OP_CLOSE, OP_READ, OP_WRITE, OP_SYNC, OP_ALLOCATE, OP_TRUNCATE, OP_RENAME, OP_UNLINK, OP_MKDIR,
+    OP_STATVFS, OP_EPOLL, OP_RECV, OP_SEND, OP_ACCEPT, OP_WAKE, OP_PEER, OPS
+};
+
+enum action { FAULT_NONE, FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_STALL, FAULT_ROT, FAULT_LOST, FAULT_KILL };
+
+struct event {
+    uint32_t step;
+    uint16_t thread;
+    uint16_t op;
+    int64_t now;
+    int64_t a, b;
+    char text[40];
+};
+
+/* The settings of a world, drawn by Python before the run. Times are in simulated ns, shares in parts of 1,000. */
+struct settings {
+    uint64_t seed;
+    int64_t kill_at;            /* the step at which the process dies; 0 for never */
+    int64_t steps_max;
+    int64_t preempt;            /* share of calls after which another thread runs */
+    int64_t priorities;         /* 1: the ready thread with the highest priority runs, and priorities change at times */
+    int64_t spurious;           /* share of waits on conditions that end without a reason */
+    int64_t disk_ns;            /* mean latency of a read or write */
+    int64_t sync_ns;            /* mean latency of a sync */
+    int64_t short_io;           /* share of reads and writes of sockets that move fewer bytes than they could */
+    int64_t socket_bytes;       /* capacity of a socket in each direction */
+    int64_t pause_at;           /* the step at which a thread, or all of them, stand still; 0 for never */
+    int64_t pause_ns;
+    int64_t pause_all;
+    int64_t full_from, full_to; /* simulated time in which the disk has no space; NEVER for never */
+};
+
+struct shared {
+    struct settings settings;
+    int64_t steps, now;
+    uint64_t hash;              /* of all events: equal for equal runs */
+    int64_t event_count;
+    int64_t faults;             /* that were injected and may be fatal */
+    int64_t undo_bytes, undo_lost;
+    int64_t graves;
+    int64_t history_bytes;
+    char root[256], graveyard[256], finding[1024];
+    struct event events[EVENTS_MAX];
+    char history[HISTORY_BYTES];
+    char undo[UNDO_BYTES];
+};
+
+struct thread {
+    int id, state, woken;
+    uint32_t turn;              /* a futex: 1 when it may run */
+    const void *on;             /* what it waits for */
+    int64_t deadline, paused_until, priority;
+    void *(*body)(void *);
+    void *argument;
+};
+
+extern struct shared *shared;
+extern __thread struct thread *self;
+extern int foreign; /* the result of a function that the world does not simulate */
+
+/* threads.c */
+uint64_t draw(void);
+int chance(int64_t of_1000);
+/* Count and trace a call; the process may be killed here. */
+void step(enum op op, int64_t a, int64_t b, const char *text);
+/* Perhaps let another thread run. */
+void maybe_yield(void);
+/* Wait until `on` is woken (1) or simulated time reaches the deadline (0). */
+int block(const void *on, int64_t deadline);
+void wake(const void *on, int all);
+void sleep_ns(int64_t ns);
+void finish(int status, const char *finding) __attribute__((noreturn));
+
+/* network.c */
+int network_owns(int fd);
+void network_forget(int fd);
+ssize_t network_read(int fd, void *data, size_t size);
+ssize_t network_write(int fd, const void *data, size_t size);
+
+/* disk.c */
+int disk_root(const char *path);
+
+/* A replacement: the name of the libc function, and ours. `interpreter` replacements apply to libpython, too. */
+struct replacement {
+    const char *name;
+    void *ours;
+    int interpreter;
+};
+extern const struct replacement thread_replacements[], disk_replacements[], network_replacements[];
+
+#endif

@@ -1,0 +1,284 @@
+"""The peers of a world: each sends requests of its role on one connection, and records what it asked and received.
+
+All of them run on the driver's thread, one `turn` at a time.
+"""
+
+import random
+from collections import deque
+from dataclasses import dataclass
+
+from tests.engine.entries import fingerprint, stored
+from tests.engine.events import Recorder
+from tests.engine.plan import PeerPlan
+from tests.engine.runtime import NEVER, Runtime
+from tests.engine.wire import LAST, NO_ENTRY, NO_LEDGER, OK, V2, V3, Answer, Frames, Key
+from tests.history.events import Event
+
+__all__ = ["Connection", "Known", "Peer", "Verifier"]
+
+LOOPBACK = 0x7F000001
+REST_NS = 20_000_000
+"""The pause after a refusal."""
+
+
+class Known:
+    """What peers remember of earlier runs: the next entry of each ledger, and which ledgers were fenced."""
+
+    def __init__(self) -> None:
+        self.next: dict[int, int] = {}
+        self.fenced: set[int] = set()
+
+    def absorb(self, events: list[Event]) -> None:
+        """Learn from the events of a run."""
+        for event in events:
+            if event.kind == "invoke" and event.op in ("add", "recovery_add"):
+                self.next[event.ledger] = max(self.next.get(event.ledger, 0), event.entry + 1)
+            elif event.kind == "invoke" and event.op == "fence":
+                self.fenced.add(event.ledger)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request in flight."""
+
+    number: int
+    op: str
+    ledger: int
+    entry: int
+    body: bytes
+
+
+class Connection:
+    """A connection of a peer: unsent bytes, received frames, and the requests that wait for a response."""
+
+    def __init__(self, runtime: Runtime, recorder: Recorder, client: int, protocol: V2 | V3) -> None:
+        self.runtime = runtime
+        self.recorder = recorder
+        self.client = client
+        self.protocol = protocol
+        self.asked: dict[Key, Asked] = {}
+        self.closed = False
+        self.malformed = ""
+        self._frames = Frames()
+        self._unsent: deque[bytes] = deque()
+        self._number = runtime.connect(LOOPBACK + client)
+        if self._number < 0:
+            self.closed = True
+
+    def ask(self, op: str, ledger: int, entry: int, key: Key, frame: bytes, body: bytes = b"") -> None:
+        """Send a request and record it."""
+        bodies = (body,) if body else ()
+        number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
+        self.asked[key] = Asked(number, op, ledger, entry, body)
+        self._unsent.append(frame)
+        self.push()
+
+    def send_raw(self, data: bytes) -> None:
+        """Send bytes that are no request."""
+        self._unsent.append(data)
+        self.push()
+
+    def push(self) -> None:
+        """Send what the bookie's socket takes."""
+        while self._unsent and not self.closed:
+            data = self._unsent.popleft()
+            sent = self.runtime.send(self._number, data)
+            if sent < 0:
+                self.closed = True
+            elif sent < len(data):
+                self._unsent.appendleft(data[sent:])
+                return
+
+    def receive(self) -> list[tuple[Asked, Answer]]:
+        """Return the responses that have arrived, and record them."""
+        found: list[tuple[Asked, Answer]] = []
+        while not self.closed or self._number >= 0:
+            data = self.runtime.receive(self._number)
+            if not data:
+                self.closed = self.closed or data is None
+                break
+            for body in self._frames.feed(data):
+                self._take(body, found)
+        return found
+
+    def _take(self, body: bytes, found: list[tuple[Asked, Answer]]) -> None:
+        try:
+            answer = self.protocol.answer(body)
+        except ValueError as error:
+            self.malformed = self.malformed or str(error)
+            return
+        asked = self.asked.pop(answer.key, None)
+        if asked is None:
+            return
+        entry = asked.entry
+        bodies: tuple[bytes, ...] = (asked.body,) if asked.body and answer.code == OK else ()
+        if answer.code == OK and answer.entries:
+            entry = int.from_bytes(answer.entries[0][8:16], "big", signed=True)
+            bodies = tuple(map(fingerprint, answer.entries))
+        lac = int.from_bytes(answer.entries[-1][16:24], "big", signed=True) if answer.entries else -1
+        number, op, ledger = asked.number, asked.op, asked.ledger
+        self.recorder.answer(number, self.client, op, ledger, entry, answer.code, bodies, lac=lac)
+        found.append((asked, answer))
+
+    def end(self, how: int) -> None:
+        """Half-close (0), close (1) or reset (2) the connection."""
+        self.runtime.end(self._number, how)
+        self.closed = True
+
+
+class Peer:
+    """A peer with a role. `turn` lets it receive and send; `due` is when it wants its next turn."""
+
+    def __init__(self, runtime: Runtime, recorder: Recorder, client: int, plan: PeerPlan, known: Known, most: int) -> None:
+        self.plan = plan
+        self._known = known
+        self._most = most
+        self._rng = random.Random(f"peer-{plan.seed}")
+        self._runtime, self._recorder, self._client = runtime, recorder, client
+        self._connection: Connection | None = None
+        self._left = plan.requests
+        self.due = runtime.now() + plan.begin_ns
+
+    @property
+    def waiting(self) -> int:
+        """Requests without a response, on a connection that is open and that the peer reads."""
+        if self._connection is None or self._connection.closed or self.plan.role == "silent":
+            return 0
+        return len(self._connection.asked)
+
+    @property
+    def malformed(self) -> str:
+        """What was received that is no response."""
+        return self._connection.malformed if self._connection else ""
+
+    def done(self) -> bool:
+        """Whether nothing is left to ask."""
+        return self._left <= 0
+
+    def turn(self, now: int) -> None:
+        """Receive and record responses, and send requests if it is time."""
+        if self._connection is None:
+            if now < self.due:
+                return
+            self._connection = Connection(self._runtime, self._recorder, self._client, V3() if self.plan.v3 else V2())
+        connection = self._connection
+        if self.plan.role != "silent":
+            for asked, answer in connection.receive():
+                self._answered(asked, answer, now)
+        connection.push()
+        if connection.closed:
+            self.due, self._left = NEVER, 0
+            return
+        if now >= self.due:
+            self._act(now)
+
+    def drain(self) -> None:
+        """Record what has arrived, before the process dies."""
+        if self._connection is not None:
+            self._connection.receive()
+
+    def _act(self, now: int) -> None:
+        connection = self._connection
+        assert connection is not None
+        while self._left > 0 and len(connection.asked) < self.plan.window and not connection.closed:
+            self._left -= 1
+            getattr(self, f"_{self.plan.role}")(connection)
+            if self.plan.pause_ns:
+                break
+        self.due = now + self.plan.pause_ns if self.plan.pause_ns and self._left > 0 else NEVER
+        if self._left > 0 and not self.plan.pause_ns and not connection.asked:
+            self.due = now + REST_NS
+
+    def _answered(self, asked: Asked, answer: Answer, now: int) -> None:
+        if asked.op in ("add", "recovery_add") and answer.code > NO_ENTRY:
+            self.due = max(now + REST_NS, min(self.due, now + REST_NS))
+        elif not self.plan.pause_ns:
+            self.due = now
+
+    # --- what a role asks next ----------------------------------------------------------------------------------------
+
+    def _ledger(self) -> int:
+        return self._rng.choice(self.plan.ledgers)
+
+    def _some_entry(self, ledger: int) -> int:
+        end = self._known.next.get(ledger, 0)
+        return self._rng.randrange(end) if end and self._rng.random() < 0.9 else end + self._rng.randrange(3)
+
+    def _add(self, connection: Connection, ledger: int, entry: int, *, recovery: bool) -> None:
+        data = stored(ledger, entry, entry - 1, self._most)
+        key, frame = connection.protocol.add(data, recovery=recovery)
+        if key in connection.asked:
+            return
+        connection.ask("recovery_add" if recovery else "add", ledger, entry, key, frame, fingerprint(data))
+
+    def _writer(self, connection: Connection) -> None:
+        ledger = self._ledger()
+        if self._rng.random() < 0.02 and (end := self._known.next.get(ledger, 0)):
+            entry = self._rng.randrange(end)  # a second time
+        else:
+            entry = self._known.next.get(ledger, 0)
+            self._known.next[ledger] = entry + 1
+        self._add(connection, ledger, entry, recovery=False)
+
+    def _reader(self, connection: Connection) -> None:
+        ledger = self._ledger()
+        entry = self._some_entry(ledger)
+        last = self._rng.random() < 0.2
+        key, frame = connection.protocol.read(ledger, LAST if last else entry)
+        if key not in connection.asked:
+            connection.ask("last" if last else "read", ledger, LAST if last else entry, key, frame)
+
+    def _batch(self, connection: Connection) -> None:
+        ledger = self._ledger()
+        start = self._some_entry(ledger)
+        count, size = self._rng.choice((0, 1, 10, 100)), self._rng.choice((1, 1000, 100_000))
+        number = self._rng.getrandbits(40)
+        key, frame = connection.protocol.batch(ledger, start, count, size, number)
+        connection.ask("batch_read", ledger, start, key, frame)
+
+    def _fencer(self, connection: Connection) -> None:
+        ledger = self._ledger()
+        kind = self._rng.random()
+        if kind < 0.1:
+            key, frame = connection.protocol.read(ledger, LAST, fence=True)
+            if key not in connection.asked:
+                connection.ask("fence", ledger, LAST, key, frame)
+        elif kind < 0.4 and (end := self._known.next.get(ledger, 0)):
+            self._add(connection, ledger, self._rng.randrange(end), recovery=True)
+        else:
+            self._reader(connection)
+
+    def _silent(self, connection: Connection) -> None:
+        """Ask, and never read the answers."""
+        self._batch(connection)
+
+    def _rude(self, connection: Connection) -> None:
+        """Write, then end the connection somehow, perhaps after bytes that are no request."""
+        self._writer(connection)
+        if self._rng.random() < 0.1:
+            if self._rng.random() < 0.5:
+                connection.send_raw(self._rng.randbytes(self._rng.randrange(1, 100)))
+            connection.end(self._rng.randrange(3))
+
+
+class Verifier:
+    """Reads back every entry that any peer ever sent. A read is repeated while the bookie answers with another error.
+
+    It asks for single entries, in order, and remembers nothing but what is left to ask.
+    """
+
+    def __init__(self, runtime: Runtime, recorder: Recorder, sent: dict[int, set[int]]) -> None:
+        self._connection = Connection(runtime, recorder, 99, V2())
+        self._left = deque((ledger, entry) for ledger in sorted(sent) for entry in sorted(sent[ledger]))
+
+    def turn(self) -> bool:
+        """Receive and ask. Return whether everything was answered."""
+        for asked, answer in self._connection.receive():
+            if answer.code not in (OK, NO_ENTRY, NO_LEDGER):
+                self._left.append((asked.ledger, asked.entry))
+        self._connection.push()
+        while self._left and len(self._connection.asked) < 100 and not self._connection.closed:
+            ledger, entry = self._left.popleft()
+            key, frame = self._connection.protocol.read(ledger, entry)
+            self._connection.ask("read", ledger, entry, key, frame)
+        return not self._connection.asked or self._connection.closed

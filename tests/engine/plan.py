@@ -1,0 +1,216 @@
+"""What a seed stands for: the bookie's settings, and for each run the faults, the peers and the end. Values only."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from bookie.storage.settings import MIB
+from tests.engine.runtime import NEVER, Action, Op
+
+__all__ = ["draw_plan", "PeerPlan", "Plan", "Rule", "RunPlan"]
+
+KIB = 1 << 10
+MS = 1_000_000
+S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`times` calls of `ops` on paths that contain `part` meet an action, beginning with the `nth`."""
+
+    ops: tuple[Op, ...]
+    part: str
+    action: Action
+    nth: int
+    times: int
+    argument: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPlan:
+    """One connection after the other, with requests of one kind, from `begin_ns` of the run on."""
+
+    role: str
+    seed: str
+    ledgers: tuple[int, ...]
+    begin_ns: int
+    requests: int
+    window: int
+    pause_ns: int
+    v3: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One life of the bookie. `world` are the fields of `runtime.Settings`; `kill_at` there ends it early.
+
+    `cut` is how the power fails after it: -1 for not at all, else the mode of `disk_cut`.
+    """
+
+    world: dict[str, int]
+    rules: tuple[Rule, ...]
+    peers: tuple[PeerPlan, ...]
+    seconds: float
+    flushes: int
+    cut: int
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A world: settings that stay, and its runs. The last run has no faults and reads everything back."""
+
+    seed: int
+    network: dict[str, Any] = field(default_factory=dict)
+    storage: dict[str, Any] = field(default_factory=dict)
+    journal: dict[str, Any] = field(default_factory=dict)
+    ledger_directories: int = 1
+    journals: int = 1
+    runs: tuple[RunPlan, ...] = ()
+
+    @property
+    def tolerates_eio(self) -> bool:
+        """Whether disk errors were planned, after which a start or a stop may fail."""
+        return any(rule.action in (Action.EIO, Action.ROT, Action.LOST) for run in self.runs for rule in run.rules)
+
+
+def draw_plan(seed: int) -> Plan:
+    """Return the world of a seed."""
+    rng = random.Random(f"world-{seed}")
+    ledgers = _ledgers(rng)
+    runs = [_run(rng, seed, number, ledgers) for number in range(rng.choice((1, 2, 2, 3, 4)))]
+    runs.append(_last_run(rng, seed, len(runs)))
+    return Plan(
+        seed,
+        network=_network(rng),
+        storage=_storage(rng),
+        journal=_journal(rng),
+        ledger_directories=rng.choice((1, 1, 2, 3)),
+        journals=rng.choice((1, 1, 2)),
+        runs=tuple(runs),
+    )
+
+
+def _ledgers(rng: random.Random) -> tuple[int, ...]:
+    extreme = (0, (1 << 63) - 1, (1 << 31) - 1, 1 << 32)
+    ids = {rng.choice(extreme) if rng.random() < 0.1 else rng.randrange(1, 1000) for _ in range(rng.randrange(1, 6))}
+    return tuple(sorted(ids))
+
+
+def _network(rng: random.Random) -> dict[str, Any]:
+    return {
+        "host": "127.0.0.1",
+        "port": 0,
+        "io_threads": rng.choice((1, 2, 2, 3)),
+        "policy_threads": 1,
+        "connections_per_address_max": 0,
+        "frame_bytes_max": rng.choice((64 * KIB, 256 * KIB, 5 * MIB)),
+    }
+
+
+def _storage(rng: random.Random) -> dict[str, Any]:
+    per_ledger = rng.random() < 0.25
+    return {
+        "write_cache_bytes": rng.choice((1, 2, 8)) * MIB,
+        "read_cache_bytes": rng.choice((256, 1024)) * KIB,
+        "read_segment_bytes": rng.choice((64, 128)) * KIB,
+        "uncached_read_bytes": rng.choice((1, 16)) * MIB,
+        "readahead_entries": rng.choice((1, 10, 50)),
+        "readahead_bytes": rng.choice((1, 16, 64)) * KIB,
+        "reread_table_bytes": 64 * KIB,
+        "flush_interval_ms": rng.choice((5, 50, 200, 10_000)),
+        "read_threads": rng.choice((1, 2, 3)),
+        "log_bytes_max": rng.choice((16, 64, 256, 4096)) * KIB,
+        "open_logs_max": rng.choice((4, 256)),
+        "log_per_ledger": per_ledger,
+        "ledger_logs_max": rng.choice((2, 500)),
+        "index_map_bytes": 64 * MIB,
+        "throttle_ms_max": rng.choice((100, 10_000)),
+    }
+
+
+def _journal(rng: random.Random) -> dict[str, Any]:
+    return {
+        "file_bytes_max": rng.choice((64, 256, 1024)) * KIB,
+        "prealloc_bytes": rng.choice((16, 64, 256)) * KIB,
+        "buffer_bytes": rng.choice((2, 4)) * MIB,
+        "backups_max": rng.choice((0, 0, 2)),
+        "group_wait_ms": rng.choice((0.0, 1.0, 20.0)),
+        "group_bytes": rng.choice((1 << 10, 512 << 10)),
+        "flush_when_empty": rng.random() < 0.5,
+        "reuse_files": rng.random() < 0.7,
+        "alignment_bytes": rng.choice((512, 4096)),
+    }
+
+
+def _world(rng: random.Random, seed: int, number: int) -> dict[str, int]:
+    return {
+        "seed": random.Random(f"threads-{seed}-{number}").getrandbits(63),
+        "kill_at": 0,
+        "steps_max": 4_000_000,
+        "preempt": rng.choice((0, 10, 50, 300)),
+        "priorities": int(rng.random() < 0.3),
+        "spurious": rng.choice((0, 0, 20)),
+        "disk_ns": rng.choice((2_000, 20_000, 200_000)),
+        "sync_ns": rng.choice((50_000, 1 * MS, 10 * MS)),
+        "short_io": rng.choice((0, 0, 50, 500)),
+        "socket_bytes": rng.choice((4, 64, 256)) * KIB,
+        "pause_at": 0,
+        "pause_ns": 0,
+        "pause_all": 0,
+        "full_from": NEVER,
+        "full_to": NEVER,
+    }
+
+
+def _run(rng: random.Random, seed: int, number: int, ledgers: tuple[int, ...]) -> RunPlan:
+    world = _world(rng, seed, number)
+    killed = rng.random() < 0.7
+    if killed:
+        world["kill_at"] = int(10 ** rng.uniform(1.5, 4.2))
+    if rng.random() < 0.2:
+        world["pause_at"] = int(10 ** rng.uniform(2.5, 4))
+        world["pause_ns"] = int(rng.choice((0.01, 1, 30)) * S)
+        world["pause_all"] = int(rng.random() < 0.3)
+    if rng.random() < 0.15:
+        world["full_from"] = int(rng.uniform(0, 0.3) * S)
+        world["full_to"] = world["full_from"] + int(rng.uniform(0.01, 2) * S)
+    rules = tuple(_rule(rng) for _ in range(rng.choice((0, 0, 0, 1, 2))))
+    peers = tuple(_peer(rng, f"{seed}-{number}-{one}", ledgers) for one in range(rng.randrange(1, 6)))
+    cut = rng.choice((0, 0, 1, 2, 3)) if killed and rng.random() < 0.6 else -1
+    return RunPlan(world, rules, peers, rng.choice((0.2, 1.0, 5.0)), rng.choice((0, 0, 1, 3)), cut)
+
+
+def _rule(rng: random.Random) -> Rule:
+    part = rng.choice(("journal", ".txn", ".log", "locations", "lastMark", "ledgers", ""))
+    kind = rng.random()
+    nth = int(10 ** rng.uniform(0, 2.5))
+    if kind < 0.45:
+        ops = rng.choice(((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.WRITE, Op.SYNC, Op.READ, Op.OPEN)))
+        return Rule(ops, part, Action.STALL, nth, rng.choice((1, 3, 50)), int(rng.choice((0.02, 1, 20)) * S))
+    if kind < 0.65:
+        return Rule((Op.READ, Op.WRITE), part, Action.SHORT, nth, rng.choice((1, 20, -1)))
+    if kind < 0.8:
+        ops = rng.choice(((Op.OPEN,), (Op.WRITE,), (Op.ALLOCATE,), (Op.RENAME,), (Op.WRITE, Op.ALLOCATE, Op.OPEN)))
+        return Rule(ops, part, Action.ENOSPC, nth, rng.choice((1, 5)))
+    ops = rng.choice(((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.OPEN,), (Op.ALLOCATE,), (Op.RENAME,), (Op.UNLINK,)))
+    return Rule(ops, part, Action.EIO, nth, rng.choice((1, 1, -1)))
+
+
+def _peer(rng: random.Random, seed: str, ledgers: tuple[int, ...]) -> PeerPlan:
+    role = rng.choice(("writer", "writer", "writer", "reader", "reader", "batch", "fencer", "silent", "rude"))
+    return PeerPlan(
+        role,
+        seed,
+        tuple(rng.sample(ledgers, rng.randrange(1, len(ledgers) + 1))),
+        int(rng.choice((0, 0, rng.uniform(0, 0.1))) * S),
+        rng.choice((5, 50, 200)),
+        rng.choice((1, 5, 40)),
+        rng.choice((0, 0, 1 * MS)),
+        rng.random() < 0.4,
+    )
+
+
+def _last_run(rng: random.Random, seed: int, number: int) -> RunPlan:
+    world = _world(rng, seed, number) | {"short_io": 0}
+    return RunPlan(world, (), (), 600.0, 0, -1, verify=True)

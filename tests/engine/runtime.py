@@ -1,0 +1,251 @@
+"""The world as Python sees it: builds and loads `native/`, and gives its functions and shared memory types.
+
+One Runtime per process. The process that creates it maps the shared memory; the bookies that it forks run in it.
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+NATIVE = Path(__file__).with_name("native")
+NEVER = (1 << 63) - 1
+EVENTS_MAX = 1 << 16
+HISTORY_BYTES = 32 << 20
+BEGIN_NS = 1_000_000_000_000
+"""The monotonic clock at the beginning of a world."""
+
+
+class Exit(IntEnum):
+    """How a run of the bookie ended."""
+
+    ENDED = 0
+    RAISED = 1
+    KILLED = 40
+    STUCK = 41
+    OVERFLOWN = 42
+
+
+class Op(IntEnum):
+    """The calls that the world knows; the order is that of `enum op` in world.h."""
+
+    LOCK = 0
+    UNLOCK = 1
+    WAIT = 2
+    SIGNAL = 3
+    ACQUIRE = 4
+    RELEASE = 5
+    START = 6
+    EXIT = 7
+    SLEEP = 8
+    YIELD = 9
+    OPEN = 10
+    CLOSE = 11
+    READ = 12
+    WRITE = 13
+    SYNC = 14
+    ALLOCATE = 15
+    TRUNCATE = 16
+    RENAME = 17
+    UNLINK = 18
+    MKDIR = 19
+    STATVFS = 20
+    EPOLL = 21
+    RECV = 22
+    SEND = 23
+    ACCEPT = 24
+    WAKE = 25
+    PEER = 26
+
+
+class Action(IntEnum):
+    """What a rule does to a call; the order is that of `enum action` in world.h."""
+
+    NONE = 0
+    EIO = 1
+    ENOSPC = 2
+    SHORT = 3
+    STALL = 4
+    ROT = 5
+    LOST = 6
+
+
+class Settings(ctypes.Structure):
+    """`struct settings` of world.h, which describes the fields."""
+
+    _fields_ = [("seed", ctypes.c_uint64)] + [
+        (name, ctypes.c_int64)
+        for name in (
+            "kill_at",
+            "steps_max",
+            "preempt",
+            "priorities",
+            "spurious",
+            "disk_ns",
+            "sync_ns",
+            "short_io",
+            "socket_bytes",
+            "pause_at",
+            "pause_ns",
+            "pause_all",
+            "full_from",
+            "full_to",
+        )
+    ]
+
+
+class TraceEvent(ctypes.Structure):
+    """`struct event` of world.h."""
+
+    _fields_ = [
+        ("step", ctypes.c_uint32),
+        ("thread", ctypes.c_uint16),
+        ("op", ctypes.c_uint16),
+        ("now", ctypes.c_int64),
+        ("a", ctypes.c_int64),
+        ("b", ctypes.c_int64),
+        ("text", ctypes.c_char * 40),
+    ]
+
+
+class Shared(ctypes.Structure):
+    """The beginning of `struct shared` of world.h; the memory of undone changes follows."""
+
+    _fields_ = [
+        ("settings", Settings),
+        ("steps", ctypes.c_int64),
+        ("now", ctypes.c_int64),
+        ("hash", ctypes.c_uint64),
+        ("event_count", ctypes.c_int64),
+        ("faults", ctypes.c_int64),
+        ("undo_bytes", ctypes.c_int64),
+        ("undo_lost", ctypes.c_int64),
+        ("graves", ctypes.c_int64),
+        ("history_bytes", ctypes.c_int64),
+        ("root", ctypes.c_char * 256),
+        ("graveyard", ctypes.c_char * 256),
+        ("finding", ctypes.c_char * 1024),
+        ("events", TraceEvent * EVENTS_MAX),
+        ("history", ctypes.c_char * HISTORY_BYTES),
+    ]
+
+
+def build() -> Path:
+    """Compile `native/` unless that was done before, and return the library."""
+    sources = sorted(NATIVE.glob("*.c"))
+    digest = hashlib.sha1(b"".join(path.read_bytes() for path in (*sources, NATIVE / "world.h"))).hexdigest()[:16]
+    library = Path(tempfile.gettempdir()) / f"bookie-world-{os.getuid()}-{digest}.so"
+    if not library.exists():
+        made = library.with_suffix(f".{os.getpid()}")
+        flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
+        subprocess.run(["gcc", *flags, "-o", made, *sources, "-ldl", "-lpthread"], check=True)
+        made.rename(library)
+    return library
+
+
+class Runtime:
+    """The loaded library. `shared` is the memory that all processes of a world see."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(str(build()))
+        quick = ctypes.PyDLL(str(build()))  # calls that never wait keep the interpreter's lock
+        integer, number, text = ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
+        self._library.world_share.restype = ctypes.POINTER(Shared)
+        self._declare(self._library, "world_wait", number, integer)
+        self._declare(quick, "world_now", integer)
+        self._declare(quick, "world_history", None, text, integer)
+        self._declare(quick, "disk_rule", None, integer, text, integer, integer, integer, integer)
+        self._declare(quick, "disk_cut", integer, ctypes.c_uint64, integer)
+        self._declare(self._library, "peer_connect", number, ctypes.c_uint32)
+        self._declare(self._library, "peer_send", integer, number, text, integer)
+        self._declare(self._library, "peer_receive", integer, number, ctypes.c_void_p, integer)
+        self._declare(self._library, "peer_end", None, number, number)
+        self._quick = quick
+        self.shared: Any = self._library.world_share().contents
+        self._buffer = ctypes.create_string_buffer(1 << 20)
+        self.wait = self._library.world_wait
+        self.now = quick.world_now
+        self.connect = self._library.peer_connect
+        self.end = self._library.peer_end
+        self.disk_cut = quick.disk_cut
+
+    @staticmethod
+    def _declare(library: Any, name: str, result: Any, *arguments: Any) -> None:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, list(arguments)
+
+    # --- in the parent process ----------------------------------------------------------------------------------------
+
+    def redirect(self) -> int:
+        """Let the libraries that are loaded now call the world. Return how many of their references changed."""
+        return int(self._library.world_redirect())
+
+    def new_world(self, root: Path) -> None:
+        """Begin with an empty disk below `root`, and with an empty history."""
+        shutil.rmtree(root, ignore_errors=True)
+        (root / "disk").mkdir(parents=True)
+        (root / "graves").mkdir()
+        self.shared.root = os.fsencode(root / "disk")
+        self.shared.graveyard = os.fsencode(root / "graves")
+        self.shared.now = BEGIN_NS
+        self.shared.history_bytes = 0
+        self._quick.disk_reset()
+
+    def finding(self) -> str:
+        """Return why the last run ended, if the world ended it."""
+        return str(self.shared.finding.decode(errors="replace"))
+
+    def history(self) -> bytes:
+        """Return the records of `record`."""
+        return ctypes.string_at(ctypes.addressof(self.shared) + Shared.history.offset, self.shared.history_bytes)
+
+    def trace(self) -> list[str]:
+        """Return the last calls of the last run, one line each."""
+        count = self.shared.event_count
+        lines = []
+        for number in range(max(0, count - EVENTS_MAX), count):
+            event = self.shared.events[number % EVENTS_MAX]
+            at = (event.now - BEGIN_NS) / 1e9
+            name = Op(event.op).name.lower()
+            text = event.text.decode(errors="replace")
+            lines.append(f"{event.step:7} {at:14.9f} thread {event.thread:<3} {name:9} {event.a} {event.b} {text}")
+        return lines
+
+    # --- in the process of a bookie -----------------------------------------------------------------------------------
+
+    def begin(self, settings: Settings) -> None:
+        """Make this thread the driver of a world: the first thread, which starts the others."""
+        self._library.network_begin()
+        self._quick.disk_no_rules()
+        self._library.world_begin(ctypes.byref(settings))
+
+    def leave(self) -> None:
+        """Give this thread the real clock and the real files again."""
+        self._library.world_leave()
+
+    def rule(self, ops: int, part: str, action: Action, nth: int, times: int, argument: int) -> None:
+        """Let `times` calls from the `nth` on meet an action: calls of `ops`, a bit mask of `Op`, on paths with `part`."""
+        self._quick.disk_rule(ops, part.encode(), int(action), nth, times, argument)
+
+    def record(self, record: bytes) -> None:
+        """Append to the history, which outlives this process."""
+        self._quick.world_history(record, len(record))
+
+    def send(self, connection: int, data: bytes) -> int:
+        """Send as much as the bookie's socket takes, and return how many bytes that were; -1 if the bookie closed."""
+        return int(self._library.peer_send(connection, data, len(data)))
+
+    def receive(self, connection: int) -> bytes | None:
+        """Return what has arrived, b"" if that is nothing, or None if the bookie has closed the connection."""
+        size = self._library.peer_receive(connection, self._buffer, len(self._buffer))
+        return None if size < 0 else ctypes.string_at(self._buffer, size)
+
+
+RECORD = struct.Struct("<BBhiIqqqqH")
+"""kind, op, client, code, id, ledger, entry, lac, at, number of bodies; 8 bytes follow for each body."""
