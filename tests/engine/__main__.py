@@ -1,46 +1,57 @@
-"""Play worlds of the engine: `python -m tests.engine 0:1000`, or one with a trace: `python -m tests.engine 17 --trace`."""
+"""Play worlds of the engine: `python -m tests.engine 0:1000`; one with a trace: `python -m tests.engine 17 --trace`."""
 
 import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator
+
+
+def seeds_of(text: str) -> Iterator[int]:
+    """Yield the seeds that `text` names: single ones and ranges `first:last` without the last, between commas."""
+    for part in text.split(","):
+        first, _, last = part.partition(":")
+        yield from range(int(first), int(last) if last else int(first) + 1)
 
 
 def main() -> int:
     """Parse the arguments, play the seeds, and print the findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.engine", description=__doc__)
-    parser.add_argument("seeds", help="one seed, or first:last (the last one is not played)")
+    parser.add_argument("seeds", help="a seed, first:last (the last one is not played), or several between commas")
     parser.add_argument("--trace", action="store_true", help="print the calls of the last run")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     given = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The order of sets of strings, and the threads of numpy's libraries, must not differ between processes.
         fixed = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
         os.execve(sys.executable, [sys.executable, "-m", "tests.engine", *sys.argv[1:]], fixed)  # noqa: S606
-    from tests.engine.plan import draw_plan  # noqa: PLC0415
-    from tests.engine.runtime import Runtime  # noqa: PLC0415
-    from tests.engine.world import play  # noqa: PLC0415
+    return play_all(given)
 
-    first, _, last = given.seeds.partition(":")
-    seeds = range(int(first), int(last) if last else int(first) + 1)
+
+def play_all(given: argparse.Namespace) -> int:
+    """Play the seeds, and return 1 if a world has a finding."""
+    # Not imported before, because these load numpy, which reads the environment.
+    from tests.engine.plan import draw_plan
+    from tests.engine.runtime import Runtime
+    from tests.engine.world import play
+
     runtime = Runtime()
     runtime.redirect()
-    begun, failed, steps, runs, requests = time.monotonic(), 0, 0, 0, 0
-    for seed in seeds:
-        plan = draw_plan(seed)
-        outcome = play(runtime, plan, keep_trace=given.trace)
-        steps, runs, requests = steps + outcome.steps, runs + outcome.runs, requests + outcome.requests
+    begun, worlds, failed, steps, runs, requests, fingerprint = time.monotonic(), 0, 0, 0, 0, 0, 0
+    for seed in seeds_of(given.seeds):
+        if time.monotonic() - begun > given.seconds:
+            break
+        outcome = play(runtime, draw_plan(seed), keep_trace=given.trace)
+        worlds, steps, runs = worlds + 1, steps + outcome.steps, runs + outcome.runs
+        requests, fingerprint = requests + outcome.requests, outcome.fingerprint
         if given.trace:
-            print(plan)
-            print("\n".join(outcome.trace))
-            print(outcome.output)
+            print("\n".join([str(draw_plan(seed)), *outcome.trace, outcome.output]))
         if outcome.findings:
             failed += 1
             print(f"seed {seed}: " + "; ".join(outcome.findings), flush=True)
-        if len(seeds) == 1:
-            print(f"hash {outcome.fingerprint:016x}")
-    took = time.monotonic() - begun
-    rate = len(seeds) * 60 / max(took, 1e-9)
-    print(f"{len(seeds)} worlds, {runs} runs, {steps} steps, {requests} requests, {failed} failed, {rate:.0f} a minute")
+    rate = worlds * 60 / max(time.monotonic() - begun, 1e-9)
+    print(f"hash {fingerprint:016x}")
+    print(f"{worlds} worlds, {runs} runs, {steps} steps, {requests} requests, {failed} failed, {rate:.0f} a minute")
     return int(failed > 0)
 
 

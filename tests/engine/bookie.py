@@ -4,6 +4,7 @@ from pathlib import Path
 
 from bookie.server.configuration.settings import NetworkSettings
 from bookie.server.data_port import DataPort
+from bookie.server.disks.dirty import DirtyMarker, Run
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import JournalSettings, StorageSettings
 from tests.engine.plan import Plan
@@ -12,7 +13,7 @@ from tests.engine.plan import Plan
 class Engine:
     """Opens the directories below `root` and serves until `stop`."""
 
-    def __init__(self, plan: Plan, root: Path) -> None:
+    def __init__(self, plan: Plan, root: Path, boot: int) -> None:
         frame = plan.network["frame_bytes_max"]
         self.storage = LedgerStorage(
             StorageSettings(
@@ -23,10 +24,16 @@ class Engine:
             JournalSettings(directories=tuple(root / f"journal-{i}" for i in range(plan.journals)), **plan.journal),
         )
         self.port = DataPort(self.storage, NetworkSettings(**plan.network))
+        journal = self.storage.journal
+        run = Run(write_data=journal.write_data, sync_data=journal.sync_data, boot=f"boot {boot}")
+        self._dirty = DirtyMarker(self.storage.storage.ledger_directories, run)
 
-    def start(self, *, same_boot: bool) -> None:
-        """Replay the journals, start the threads, and listen."""
-        self.storage.open(same_boot=same_boot)
+    def start(self) -> None:
+        """Replay the journals, start the threads, and listen, in the order of `bookie.server.lifecycle`."""
+        for directory in self.storage.storage.ledger_directories:
+            directory.mkdir(exist_ok=True)
+        self.storage.open(distrusted=bool(self._dirty.lost()), same_boot=self._dirty.same_boot())
+        self._dirty.set()
         self.storage.start()
         self.port.start()
 
@@ -35,3 +42,7 @@ class Engine:
         self.port.stop(1.0)
         self.storage.stop()
         self.port.close()
+        if self.storage.flushed:
+            self._dirty.clear()
+        elif self.storage.journaled:
+            self._dirty.settle()

@@ -1,14 +1,29 @@
 """The history of a world in shared memory: the events of tests/history, as records that outlive a killed process."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tests.engine.runtime import RECORD, Runtime
 from tests.history.events import Event
 
 KINDS = ("", "invoke", "return", "nemesis")
-OPS = ("", "add", "recovery_add", "fence", "read", "batch_read", "last", "start", "refused", "kill", "exit", "verify",
-       "verified")  # fmt: skip
+OPS = (
+    *("", "add", "recovery_add", "fence", "read", "batch_read", "last"),
+    *("start", "refused", "kill", "exit", "verify", "verified", "delete"),
+)
 BODY_BYTES = 8
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request that was recorded: its number and its client, and what it asks."""
+
+    number: int
+    client: int
+    op: str
+    ledger: int
+    entry: int
+    body: bytes
 
 
 class Recorder:
@@ -24,42 +39,23 @@ class Recorder:
         """Record a request before it is sent, and return its number."""
         number = self._next
         self._next += 1
-        self._write(1, op, client, 0, number, ledger, entry, lac, bodies)
+        self._write(1, op, (client, 0, number, ledger, entry, lac), bodies)
         return number
 
-    def answer(
-        self,
-        number: int,
-        client: int,
-        op: str,
-        ledger: int,
-        entry: int,
-        code: int,
-        bodies: Sequence[bytes] = (),
-        *,
-        lac: int = -1,
-    ) -> None:
-        """Record an answer after it was received."""
-        self._write(2, op, client, code, number, ledger, entry, lac, bodies)
+    def answer(self, asked: Asked, code: int, entry: int, bodies: Sequence[bytes] = (), *, lac: int = -1) -> None:
+        """Record an answer after it was received. `entry` is the first one that it carries."""
+        self._write(2, asked.op, (asked.client, code, asked.number, asked.ledger, entry, lac), bodies)
 
     def nemesis(self, op: str, code: int = 0) -> None:
         """Record what happened to the bookie."""
-        self._write(3, op, 0, code, 0, -1, -1, -1, ())
+        self._write(3, op, (0, code, 0, -1, -1, -1), ())
 
-    def _write(
-        self,
-        kind: int,
-        op: str,
-        client: int,
-        code: int,
-        number: int,
-        ledger: int,
-        entry: int,
-        lac: int,
-        bodies: Sequence[bytes],
-    ) -> None:
-        now = self._runtime.now()
-        head = RECORD.pack(kind, OPS.index(op), client, code, number, ledger, entry, lac, now, len(bodies))
+    def delete(self, ledger: int) -> None:
+        """Record that a ledger is deleted from the metadata store."""
+        self._write(3, "delete", (0, 0, 0, ledger, -1, -1), ())
+
+    def _write(self, kind: int, op: str, numbers: tuple[int, ...], bodies: Sequence[bytes]) -> None:
+        head = RECORD.pack(kind, OPS.index(op), *numbers, self._runtime.now(), len(bodies))
         self._runtime.record(head + b"".join(bodies))
 
 
@@ -83,3 +79,17 @@ def events(data: bytes) -> Iterator[Event]:
             lac=lac,
             code=code,
         )
+
+
+def split_deleted(history: list[Event]) -> tuple[list[Event], list[Event]]:
+    """Return the events of ledgers that exist, with what happened to the bookie; and those of deleted ledgers, up to
+    their deletion. After it the bookie may deny a ledger, or have it again.
+    """
+    deleted: dict[int, int] = {}
+    for event in history:
+        if event.op == "delete":
+            deleted.setdefault(event.ledger, event.at)
+    existing = [event for event in history if event.op != "delete" and event.ledger not in deleted]
+    return existing, [
+        event for event in history if event.kind != "nemesis" and event.at < deleted.get(event.ledger, event.at)
+    ]

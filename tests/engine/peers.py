@@ -5,10 +5,9 @@ All of them run on the driver's thread, one `turn` at a time.
 
 import random
 from collections import deque
-from dataclasses import dataclass
 
 from tests.engine.entries import fingerprint, stored
-from tests.engine.events import Recorder
+from tests.engine.events import Asked, Recorder
 from tests.engine.plan import PeerPlan
 from tests.engine.runtime import NEVER, Runtime
 from tests.engine.wire import LAST, NO_ENTRY, NO_LEDGER, OK, V2, V3, Answer, Frames, Key
@@ -22,30 +21,19 @@ REST_NS = 20_000_000
 
 
 class Known:
-    """What peers remember of earlier runs: the next entry of each ledger, and which ledgers were fenced."""
+    """What peers know of earlier runs and of each other: the next entry of each ledger, and which ledgers exist."""
 
-    def __init__(self) -> None:
+    def __init__(self, ledgers: tuple[int, ...]) -> None:
         self.next: dict[int, int] = {}
-        self.fenced: set[int] = set()
+        self.existing = set(ledgers)
 
     def absorb(self, events: list[Event]) -> None:
         """Learn from the events of a run."""
         for event in events:
             if event.kind == "invoke" and event.op in ("add", "recovery_add"):
                 self.next[event.ledger] = max(self.next.get(event.ledger, 0), event.entry + 1)
-            elif event.kind == "invoke" and event.op == "fence":
-                self.fenced.add(event.ledger)
-
-
-@dataclass(slots=True)
-class Asked:
-    """A request in flight."""
-
-    number: int
-    op: str
-    ledger: int
-    entry: int
-    body: bytes
+            elif event.op == "delete":
+                self.existing.discard(event.ledger)
 
 
 class Connection:
@@ -69,7 +57,7 @@ class Connection:
         """Send a request and record it."""
         bodies = (body,) if body else ()
         number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
-        self.asked[key] = Asked(number, op, ledger, entry, body)
+        self.asked[key] = Asked(number, self.client, op, ledger, entry, body)
         self._unsent.append(frame)
         self.push()
 
@@ -116,8 +104,7 @@ class Connection:
             entry = int.from_bytes(answer.entries[0][8:16], "big", signed=True)
             bodies = tuple(map(fingerprint, answer.entries))
         lac = int.from_bytes(answer.entries[-1][16:24], "big", signed=True) if answer.entries else -1
-        number, op, ledger = asked.number, asked.op, asked.ledger
-        self.recorder.answer(number, self.client, op, ledger, entry, answer.code, bodies, lac=lac)
+        self.recorder.answer(asked, answer.code, entry, bodies, lac=lac)
         found.append((asked, answer))
 
     def end(self, how: int) -> None:
@@ -129,7 +116,9 @@ class Connection:
 class Peer:
     """A peer with a role. `turn` lets it receive and send; `due` is when it wants its next turn."""
 
-    def __init__(self, runtime: Runtime, recorder: Recorder, client: int, plan: PeerPlan, known: Known, most: int) -> None:
+    def __init__(
+        self, runtime: Runtime, recorder: Recorder, client: int, plan: PeerPlan, known: Known, most: int
+    ) -> None:
         self.plan = plan
         self._known = known
         self._most = most
@@ -198,7 +187,8 @@ class Peer:
     # --- what a role asks next ----------------------------------------------------------------------------------------
 
     def _ledger(self) -> int:
-        return self._rng.choice(self.plan.ledgers)
+        existing = [ledger for ledger in self.plan.ledgers if ledger in self._known.existing]
+        return self._rng.choice(existing or self.plan.ledgers)
 
     def _some_entry(self, ledger: int) -> int:
         end = self._known.next.get(ledger, 0)

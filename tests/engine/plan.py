@@ -7,7 +7,7 @@ from typing import Any
 from bookie.storage.settings import MIB
 from tests.engine.runtime import NEVER, Action, Op
 
-__all__ = ["draw_plan", "PeerPlan", "Plan", "Rule", "RunPlan"]
+__all__ = ["draw_plan", "Operation", "PeerPlan", "Plan", "Rule", "RunPlan"]
 
 KIB = 1 << 10
 MS = 1_000_000
@@ -41,6 +41,15 @@ class PeerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """What the operator does at a time of a run: checkpoint, delete, collect, read_only or writable."""
+
+    at_ns: int
+    kind: str
+    ledger: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class RunPlan:
     """One life of the bookie. `world` are the fields of `runtime.Settings`; `kill_at` there ends it early.
 
@@ -51,7 +60,7 @@ class RunPlan:
     rules: tuple[Rule, ...]
     peers: tuple[PeerPlan, ...]
     seconds: float
-    flushes: int
+    operations: tuple[Operation, ...]
     cut: int
     verify: bool = False
 
@@ -64,14 +73,10 @@ class Plan:
     network: dict[str, Any] = field(default_factory=dict)
     storage: dict[str, Any] = field(default_factory=dict)
     journal: dict[str, Any] = field(default_factory=dict)
+    ledgers: tuple[int, ...] = ()
     ledger_directories: int = 1
     journals: int = 1
     runs: tuple[RunPlan, ...] = ()
-
-    @property
-    def tolerates_eio(self) -> bool:
-        """Whether disk errors were planned, after which a start or a stop may fail."""
-        return any(rule.action in (Action.EIO, Action.ROT, Action.LOST) for run in self.runs for rule in run.rules)
 
 
 def draw_plan(seed: int) -> Plan:
@@ -85,6 +90,7 @@ def draw_plan(seed: int) -> Plan:
         network=_network(rng),
         storage=_storage(rng),
         journal=_journal(rng),
+        ledgers=ledgers,
         ledger_directories=rng.choice((1, 1, 2, 3)),
         journals=rng.choice((1, 1, 2)),
         runs=tuple(runs),
@@ -118,7 +124,7 @@ def _storage(rng: random.Random) -> dict[str, Any]:
         "readahead_entries": rng.choice((1, 10, 50)),
         "readahead_bytes": rng.choice((1, 16, 64)) * KIB,
         "reread_table_bytes": 64 * KIB,
-        "flush_interval_ms": rng.choice((5, 50, 200, 10_000)),
+        "flush_interval_ms": rng.choice((20, 200, 10_000)),
         "read_threads": rng.choice((1, 2, 3)),
         "log_bytes_max": rng.choice((16, 64, 256, 4096)) * KIB,
         "open_logs_max": rng.choice((4, 256)),
@@ -178,16 +184,25 @@ def _run(rng: random.Random, seed: int, number: int, ledgers: tuple[int, ...]) -
     rules = tuple(_rule(rng) for _ in range(rng.choice((0, 0, 0, 1, 2))))
     peers = tuple(_peer(rng, f"{seed}-{number}-{one}", ledgers) for one in range(rng.randrange(1, 6)))
     cut = rng.choice((0, 0, 1, 2, 3)) if killed and rng.random() < 0.6 else -1
-    return RunPlan(world, rules, peers, rng.choice((0.2, 1.0, 5.0)), rng.choice((0, 0, 1, 3)), cut)
+    seconds = rng.choice((0.2, 1.0, 5.0))
+    operations = tuple(_operation(rng, seconds, ledgers) for _ in range(rng.choice((0, 0, 1, 3, 6))))
+    return RunPlan(world, rules, peers, seconds, operations, cut)
+
+
+def _operation(rng: random.Random, seconds: float, ledgers: tuple[int, ...]) -> Operation:
+    kind = rng.choice(("checkpoint", "checkpoint", "collect", "collect", "delete", "read_only", "writable"))
+    return Operation(int(rng.uniform(0, seconds) * S), kind, rng.choice(ledgers) if kind == "delete" else -1)
 
 
 def _rule(rng: random.Random) -> Rule:
     part = rng.choice(("journal", ".txn", ".log", "locations", "lastMark", "ledgers", ""))
     kind = rng.random()
     nth = int(10 ** rng.uniform(0, 2.5))
+    ops: tuple[Op, ...]
     if kind < 0.45:
         ops = rng.choice(((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.WRITE, Op.SYNC, Op.READ, Op.OPEN)))
-        return Rule(ops, part, Action.STALL, nth, rng.choice((1, 3, 50)), int(rng.choice((0.02, 1, 20)) * S))
+        seconds, most = rng.choice(((0.02, 50), (1, 3), (20, 1)))
+        return Rule(ops, part, Action.STALL, nth, rng.randrange(1, most + 1), int(seconds * S))
     if kind < 0.65:
         return Rule((Op.READ, Op.WRITE), part, Action.SHORT, nth, rng.choice((1, 20, -1)))
     if kind < 0.8:
@@ -213,4 +228,4 @@ def _peer(rng: random.Random, seed: str, ledgers: tuple[int, ...]) -> PeerPlan:
 
 def _last_run(rng: random.Random, seed: int, number: int) -> RunPlan:
     world = _world(rng, seed, number) | {"short_io": 0}
-    return RunPlan(world, (), (), 600.0, 0, -1, verify=True)
+    return RunPlan(world, (), (), 600.0, (), -1, verify=True)

@@ -125,7 +125,7 @@ class Shared(ctypes.Structure):
         ("event_count", ctypes.c_int64),
         ("faults", ctypes.c_int64),
         ("undo_bytes", ctypes.c_int64),
-        ("undo_lost", ctypes.c_int64),
+        ("undo_count", ctypes.c_int64),
         ("graves", ctypes.c_int64),
         ("history_bytes", ctypes.c_int64),
         ("root", ctypes.c_char * 256),
@@ -230,7 +230,7 @@ class Runtime:
         self._library.world_leave()
 
     def rule(self, ops: int, part: str, action: Action, nth: int, times: int, argument: int) -> None:
-        """Let `times` calls from the `nth` on meet an action: calls of `ops`, a bit mask of `Op`, on paths with `part`."""
+        """Let `times` calls of `ops` (a bit mask of `Op`) on paths with `part` meet an action, from the `nth` on."""
         self._quick.disk_rule(ops, part.encode(), int(action), nth, times, argument)
 
     def record(self, record: bytes) -> None:

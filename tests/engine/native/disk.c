@@ -16,15 +16,14 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-enum { SECTOR = 512, PATH_MAX_BYTES = 200, RULES_MAX = 32 };
+enum { SECTOR = 512, PATH_MAX_BYTES = 200, RULES_MAX = 32, UNDOS_MAX = 1 << 14, COVERS = 1 << 16, DURABLE_MAX = 64 };
 enum { UNDO_WRITE, UNDO_SIZE, UNDO_SYNC, UNDO_CREATE, UNDO_RENAME, UNDO_UNLINK, UNDO_MKDIR, UNDO_RMDIR, UNDO_DIRSYNC };
 
 struct undo {
-    int32_t kind, size;         /* of the data that follows, padded to 8 bytes */
+    int32_t kind, size;         /* of the data that follows, padded to 8 bytes: old bytes, or a path, or two */
     uint64_t inode;
     int64_t at, before;         /* offset, and the size of the file before */
     int64_t grave;              /* of a removed or replaced file; 0 for none */
-    char path[PATH_MAX_BYTES], other[PATH_MAX_BYTES];
 };
 
 struct rule {
@@ -130,38 +129,147 @@ static int fail(int error)
 
 /* --- what can be undone ------------------------------------------------------------------------------------------- */
 
+static const char *path_in(const struct undo *undo)
+{
+    return (const char *)(undo + 1);
+}
+
+static const char *other_in(const struct undo *undo)
+{
+    return path_in(undo) + strlen(path_in(undo)) + 1;
+}
+
+static const char *grave_path(int64_t grave)
+{
+    static char path[300];
+    snprintf(path, sizeof(path), "%s/%lld", shared->graveyard, (long long)grave);
+    return path;
+}
+
+static struct undo *undos[UNDOS_MAX];
+static int64_t undo_count;
+static int64_t covered[THREADS_MAX]; /* up to where the sync covers that a thread is in */
+
+/* Up to where the syncs that were seen so far cover the changes to a file, or to the names of a directory: a hash table
+   by the number of the file, or by the path of the directory. */
+struct cover {
+    uint64_t key;
+    int64_t until;
+};
+
+static struct cover covers[COVERS];
+
+static const char *named(const struct undo *undo)
+{
+    return undo->kind == UNDO_RENAME ? other_in(undo) : path_in(undo);
+}
+
+static struct cover *cover_of(uint64_t key)
+{
+    uint64_t at = key * 0x9E3779B97F4A7C15u >> 40;
+    while (covers[at % COVERS].key != 0 && covers[at % COVERS].key != key)
+        at++;
+    return &covers[at % COVERS];
+}
+
+/* Return the key of a directory, which no file has: file numbers are small. */
+static uint64_t directory_key(const char *path, size_t size)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)path[i]) * 0x100000001B3u;
+    return hash | UINT64_C(1) << 63;
+}
+
+static uint64_t key_of(const struct undo *undo)
+{
+    if (undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE || undo->kind == UNDO_SYNC)
+        return undo->inode;
+    if (undo->kind == UNDO_DIRSYNC)
+        return directory_key(path_in(undo), strlen(path_in(undo)));
+    return directory_key(named(undo), (size_t)(strrchr(named(undo), '/') - named(undo)));
+}
+
+/* Collect the changes that no sync covers in `undos`. */
+static void collect(void)
+{
+    int64_t at = 0, kept_undos = 0;
+    undo_count = 0;
+    memset(covers, 0, sizeof(covers));
+    while (at < shared->undo_bytes) {
+        struct undo *undo = (struct undo *)(shared->undo + at);
+        undos[undo_count++] = undo;
+        at += (int64_t)sizeof(struct undo) + (undo->size + 7) / 8 * 8;
+    }
+    for (int64_t i = undo_count - 1; i >= 0; i--) {
+        struct cover *cover = cover_of(key_of(undos[i]));
+        if (undos[i]->kind == UNDO_SYNC || undos[i]->kind == UNDO_DIRSYNC) {
+            cover->key = key_of(undos[i]);
+            if (undos[i]->at > cover->until)
+                cover->until = undos[i]->at;
+            undos[i] = NULL;
+        } else if (cover->until > (char *)undos[i] - shared->undo) {
+            if (undos[i]->grave)
+                unlink(grave_path(undos[i]->grave));
+            undos[i] = NULL;
+        }
+    }
+    for (int64_t i = 0; i < undo_count; i++)
+        if (undos[i])
+            undos[kept_undos++] = undos[i];
+    undo_count = kept_undos;
+}
+
+/* Drop the notes of changes that are durable, and of syncs. */
+static void forget_covered(void)
+{
+    int64_t end = 0, moved[THREADS_MAX] = {0};
+    collect();
+    for (int64_t i = 0; i < undo_count; i++) {
+        int64_t size = (int64_t)sizeof(struct undo) + (undos[i]->size + 7) / 8 * 8;
+        for (int t = 0; t < THREADS_MAX; t++)
+            if ((char *)undos[i] - shared->undo < covered[t])
+                moved[t] = end + size;
+        memmove(shared->undo + end, undos[i], (size_t)size);
+        end += size;
+    }
+    memcpy(covered, moved, sizeof(covered));
+    shared->undo_bytes = end;
+    shared->undo_count = undo_count;
+}
+
 static struct undo *note(int kind, int64_t data_bytes)
 {
     int64_t size = (int64_t)sizeof(struct undo) + (data_bytes + 7) / 8 * 8;
     struct undo *undo;
-    if (shared->undo_bytes + size > UNDO_BYTES) {
-        shared->undo_bytes = 0; /* older changes count as durable, which only weakens a power cut */
-        shared->undo_lost++;
-    }
+    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+        forget_covered();
+    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+        finish(OVERFLOWN, "too much is not synced to the simulated disk");
     undo = (struct undo *)(shared->undo + shared->undo_bytes);
     shared->undo_bytes += size;
+    shared->undo_count++;
     *undo = (struct undo){.kind = kind, .size = (int32_t)data_bytes};
     return undo;
 }
 
 static void note_path(int kind, const char *path, const char *other, int64_t grave)
 {
-    struct undo *undo = note(kind, 0);
-    snprintf(undo->path, sizeof(undo->path), "%s", path);
+    size_t first = strlen(path) + 1, second = other ? strlen(other) + 1 : 0;
+    struct undo *undo = note(kind, (int64_t)(first + second));
+    memcpy(undo + 1, path, first);
     if (other)
-        snprintf(undo->other, sizeof(undo->other), "%s", other);
+        memcpy((char *)(undo + 1) + first, other, second);
     undo->grave = grave;
 }
 
 /* Keep a file that is about to lose its name, and return the number of its grave; 0 if there is no such file. */
 static int64_t bury(const char *path)
 {
-    char grave[300];
     struct stat state;
     if (lstat(path, &state) != 0 || !S_ISREG(state.st_mode))
         return 0;
-    snprintf(grave, sizeof(grave), "%s/%lld", shared->graveyard, (long long)++shared->graves);
-    return link(path, grave) == 0 ? shared->graves : 0;
+    return link(path, grave_path(++shared->graves)) == 0 ? shared->graves : 0;
 }
 
 static void before_change(int fd, struct file *file, int64_t at, int64_t size)
@@ -356,21 +464,21 @@ static int syncing(int fd, int (*real)(int))
     struct file *file = self ? file_of(fd) : NULL;
     struct stat state;
     struct undo *undo;
-    int64_t argument = 0, covered;
+    int64_t argument = 0;
     int verdict;
     if (!file)
         return real(fd);
-    covered = shared->undo_bytes; /* a sync promises nothing about what is written while it runs */
+    covered[self->id] = shared->undo_bytes; /* a sync promises nothing about what is written while it runs */
     verdict = judge(OP_SYNC, short_path(file->path), 0, 0, &argument);
     if (verdict < 0)
         return fail(verdict);
     if (verdict == FAULT_LOST)
         return 0;
     fstat(fd, &state);
-    undo = note(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, 0);
+    undo = note(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, (int64_t)strlen(file->path) + 1);
     undo->inode = file->inode;
-    undo->at = covered;
-    snprintf(undo->path, sizeof(undo->path), "%s", file->path);
+    undo->at = covered[self->id];
+    memcpy(undo + 1, file->path, strlen(file->path) + 1);
     return 0;
 }
 
@@ -630,103 +738,28 @@ static void undo_write(const struct undo *undo, int how)
 
 static void undo_name(const struct undo *undo)
 {
-    char grave[300];
-    snprintf(grave, sizeof(grave), "%s/%lld", shared->graveyard, (long long)undo->grave);
     switch (undo->kind) {
     case UNDO_CREATE:
-        unlink(undo->path);
+        unlink(path_in(undo));
         break;
     case UNDO_RENAME:
-        rename(undo->other, undo->path);
+        rename(other_in(undo), path_in(undo));
         if (undo->grave)
-            rename(grave, undo->other);
+            rename(grave_path(undo->grave), other_in(undo));
         break;
     case UNDO_UNLINK:
         if (undo->grave)
-            rename(grave, undo->path);
+            rename(grave_path(undo->grave), path_in(undo));
         break;
     case UNDO_MKDIR:
-        rmdir(undo->path);
+        rmdir(path_in(undo));
         break;
     case UNDO_RMDIR:
-        mkdir(undo->path, 0700);
+        mkdir(path_in(undo), 0700);
         break;
     default:
         break;
     }
-}
-
-static struct undo *undos[1 << 18];
-static int64_t undo_count;
-
-/* Up to where the syncs that were seen so far cover the changes to a file, or to the names of a directory. */
-struct cover {
-    uint64_t inode;
-    const char *directory;
-    int64_t until;
-};
-
-static struct cover covers[4096];
-static int cover_count;
-
-static const char *named(const struct undo *undo)
-{
-    return undo->kind == UNDO_RENAME ? undo->other : undo->path;
-}
-
-static int same_directory(const char *path, const char *directory, size_t size)
-{
-    return strncmp(path, directory, size) == 0 && path[size] == '/' && !strchr(path + size + 1, '/');
-}
-
-static int is_covered(const struct undo *undo, int64_t at)
-{
-    int data = undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE;
-    for (int i = 0; i < cover_count; i++) {
-        const struct cover *c = &covers[i];
-        if (c->until <= at)
-            continue;
-        if (data ? !c->directory && c->inode == undo->inode
-                 : c->directory && same_directory(named(undo), c->directory, strlen(c->directory)))
-            return 1;
-    }
-    return 0;
-}
-
-static void add_cover(const struct undo *sync)
-{
-    const char *directory = sync->kind == UNDO_DIRSYNC ? sync->path : NULL;
-    for (int i = 0; i < cover_count; i++)
-        if (directory ? covers[i].directory && strcmp(covers[i].directory, directory) == 0
-                      : !covers[i].directory && covers[i].inode == sync->inode) {
-            if (sync->at > covers[i].until)
-                covers[i].until = sync->at;
-            return;
-        }
-    if (cover_count < 4096)
-        covers[cover_count++] = (struct cover){sync->inode, directory, sync->at};
-}
-
-/* Collect the changes that no sync covers in `undos`. */
-static void collect(void)
-{
-    int64_t at = 0, kept_undos = 0;
-    undo_count = cover_count = 0;
-    while (at < shared->undo_bytes && undo_count < (1 << 18)) {
-        struct undo *undo = (struct undo *)(shared->undo + at);
-        undos[undo_count++] = undo;
-        at += (int64_t)sizeof(struct undo) + (undo->size + 7) / 8 * 8;
-    }
-    for (int64_t i = undo_count - 1; i >= 0; i--)
-        if (undos[i]->kind == UNDO_SYNC || undos[i]->kind == UNDO_DIRSYNC) {
-            add_cover(undos[i]);
-            undos[i] = NULL;
-        } else if (is_covered(undos[i], (char *)undos[i] - shared->undo))
-            undos[i] = NULL;
-    for (int64_t i = 0; i < undo_count; i++)
-        if (undos[i])
-            undos[kept_undos++] = undos[i];
-    undo_count = kept_undos;
 }
 
 static int64_t undo_data(int64_t mode)
@@ -747,21 +780,19 @@ static int64_t undo_data(int64_t mode)
 /* Undo the last names of each directory; from where on is drawn. */
 static int64_t undo_names(int64_t mode)
 {
-    const char *durable[64];
+    uint64_t durable[DURABLE_MAX];
     int64_t undone = 0;
-    int durable_count = 0;
+    int count = 0;
     for (int64_t i = undo_count - 1; i >= 0; i--) {
         const struct undo *undo = undos[i];
-        const char *name = named(undo);
-        size_t size = *name ? (size_t)(strrchr(name, '/') - name) : 0;
+        uint64_t directory = key_of(undo);
         int kept_name = undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE;
-        for (int k = 0; k < durable_count && !kept_name; k++)
-            kept_name = same_directory(name, durable[k], size) && strncmp(name, durable[k], size + 1) == 0 &&
-                        !strchr(durable[k] + size + 1, '/');
+        for (int k = 0; k < count && !kept_name; k++)
+            kept_name = durable[k] == directory;
         if (kept_name)
             continue;
-        if (mode != 1 && cut_draw() % 3 == 0 && durable_count < 64) {
-            durable[durable_count++] = name; /* this one, and the earlier ones of its directory, are durable */
+        if (mode != 1 && cut_draw() % 3 == 0 && count < DURABLE_MAX) {
+            durable[count++] = directory; /* this name, and the earlier ones of its directory, are durable */
             continue;
         }
         undo_name(undo);
@@ -784,11 +815,11 @@ int64_t disk_cut(uint64_t seed, int64_t mode)
         undone += undo_data(mode); /* first, because the files still have the names under which they were found */
     if (mode != 3)
         undone += undo_names(mode);
-    shared->undo_bytes = 0;
+    shared->undo_bytes = shared->undo_count = 0;
     return undone;
 }
 
 void disk_reset(void)
 {
-    shared->undo_bytes = shared->undo_lost = shared->graves = 0;
+    shared->undo_bytes = shared->undo_count = shared->graves = 0;
 }

@@ -75,7 +75,7 @@ struct shared {
     uint64_t hash;              /* of all events: equal for equal runs */
     int64_t event_count;
     int64_t faults;             /* that were injected and may be fatal */
-    int64_t undo_bytes, undo_lost;
+    int64_t undo_bytes, undo_count;
     int64_t graves;
     int64_t history_bytes;
     char root[256], graveyard[256], finding[1024];

@@ -1,0 +1,163 @@
+"""One life of the bookie, in a process of its own: the driver starts the engine, plays all peers, and stops it.
+
+The process may die at any call of the engine. What the peers sent and received is in the shared history by then.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import signal
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from bookie._fast.base import fatal
+from bookie.errors import StartRefused
+from tests.engine.bookie import Engine
+from tests.engine.events import Recorder, events
+from tests.engine.operations import Ledgers, Operator
+from tests.engine.peers import Known, Peer, Verifier
+from tests.engine.plan import Plan
+from tests.engine.runtime import NEVER, Exit, Runtime, Settings
+
+__all__ = ["be_bookie", "Place"]
+
+PATIENCE_NS = 300_000_000_000
+"""Every request is answered within this simulated time after the last fault."""
+REAL_SECONDS = 60
+"""A run that takes longer hangs without calling the world, for example in a loop that waits for an atomic."""
+OUTPUT_BYTES = 60_000
+DYING = 2
+
+
+class Stuck(Exception):
+    """Something takes longer than it may, or ends without a cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The directory of the bookie's files, the number of the run, and the number of the machine's boot."""
+
+    root: Path
+    number: int
+    boot: int
+
+
+def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int) -> NoReturn:
+    """Be the bookie of a run, and end the process. What was logged goes to the descriptor `output`."""
+    signal.alarm(REAL_SECONDS)
+    log = io.StringIO()
+    logging.basicConfig(stream=log, level=logging.WARNING, force=True)
+    run = plan.runs[place.number]
+    status: int
+    try:
+        runtime.begin(Settings(**run.world))
+        for rule in run.rules:
+            mask = sum(1 << op for op in rule.ops)
+            runtime.rule(mask, rule.part, rule.action, rule.nth, rule.times, rule.argument)
+        status = _Run(runtime, plan, place, known).play()
+        runtime.leave()
+    except BaseException:  # noqa: BLE001 - the parent process reports it
+        runtime.leave()
+        log.write(traceback.format_exc())
+        status = Exit.RAISED
+    with contextlib.suppress(OSError):
+        os.write(output, log.getvalue()[-OUTPUT_BYTES:].encode())
+    os._exit(status)
+
+
+class _Run:
+    def __init__(self, runtime: Runtime, plan: Plan, place: Place, known: Known) -> None:
+        self._runtime = runtime
+        self._plan = plan
+        self._run = plan.runs[place.number]
+        self._recorder = Recorder(runtime, place.number)
+        self._engine = Engine(plan, place.root, place.boot)
+        self._known = known
+        most = plan.network["frame_bytes_max"] - 200
+        self._peers = [
+            Peer(runtime, self._recorder, client, peer, known, most) for client, peer in enumerate(self._run.peers, 1)
+        ]
+
+    def play(self) -> int:
+        """Start, serve and stop. Return the exit status."""
+        try:
+            self._engine.start()
+        except (OSError, StartRefused):
+            if self._excused():
+                return Exit.ENDED
+            raise
+        self._recorder.nemesis("start")
+        operator = Operator(self._engine.storage, Ledgers(self._known.existing), self._recorder, self._run.operations)
+        operator.start()
+        if self._run.verify:
+            self._verify()
+        elif (ended := self._serve()) is not None:
+            return ended
+        operator.stop()
+        try:
+            self._engine.stop()
+        except OSError:
+            if not self._excused():
+                raise
+        self._check_fatal()
+        if operator.failed is not None and not self._excused():
+            raise operator.failed
+        return Exit.ENDED
+
+    def _excused(self) -> bool:
+        """Whether a fault may be why the bookie gave up."""
+        return self._runtime.shared.faults > 0 or self._run.world["full_from"] != NEVER or bool(self._run.rules)
+
+    def _check_fatal(self) -> bool:
+        """Return whether the bookie has given up. Raises Stuck if it had no reason to."""
+        cause = fatal.wait(0)
+        if cause is not None and not self._excused():
+            raise Stuck(f"the bookie gave up without a fault: {cause}")
+        return cause is not None
+
+    def _serve(self) -> int | None:
+        """Let the peers ask. Return an exit status if the run is over here."""
+        end = self._runtime.now() + int(self._run.seconds * 1e9)
+        while True:
+            now = self._runtime.now()
+            for peer in self._peers:
+                peer.turn(now)
+            if self._check_fatal():
+                return Exit.ENDED
+            asking = [peer.due for peer in self._peers if not peer.done()]
+            waiting = sum(peer.waiting for peer in self._peers)
+            if not waiting and (now >= end or not asking):
+                self._check_responses()
+                return None
+            if now >= end + PATIENCE_NS:
+                raise Stuck(f"{waiting} requests are not answered after {PATIENCE_NS / 1e9:.0f} s")
+            until = min([end if now < end else end + PATIENCE_NS, *asking])
+            if self._runtime.wait(max(until, now + 1)) == DYING:
+                for peer in self._peers:
+                    peer.drain()
+                return Exit.KILLED
+
+    def _check_responses(self) -> None:
+        for peer in self._peers:
+            if peer.malformed:
+                raise Stuck(f"a peer received bytes that are no response: {peer.malformed}")
+
+    def _verify(self) -> None:
+        """Read back everything that was ever sent for ledgers that exist."""
+        sent: dict[int, set[int]] = {}
+        for event in events(self._runtime.history()):
+            if event.kind == "invoke" and event.op in ("add", "recovery_add"):
+                sent.setdefault(event.ledger, set()).add(event.entry)
+        self._recorder.nemesis("verify")
+        verifier = Verifier(
+            self._runtime, self._recorder, {ledger: sent[ledger] for ledger in sent if ledger in self._known.existing}
+        )
+        end = self._runtime.now() + PATIENCE_NS
+        while not verifier.turn():
+            if self._runtime.now() > end:
+                raise Stuck("the verification does not end")
+            self._runtime.wait(end + 1)
+        self._recorder.nemesis("verified")

@@ -1,0 +1,52 @@
+"""Worlds of the real engine: the seeds that once failed, some fixed ones, and new ones with every run of the tests.
+
+A failing seed prints itself; `python -m tests.engine SEED --trace` replays it. It is then added to seeds.txt for good.
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECONDS = int(os.environ.get("BOOKIE_ENGINE_SECONDS", "60"))
+ALWAYS = 60
+OLD = [line.split()[0] for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line[0] != "#"]
+
+
+def played(*arguments: str) -> str:
+    """Play seeds in a process of their own, check that no world has a finding, and return what was printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
+    return done.stdout
+
+
+def test_seeds_that_once_failed() -> None:
+    """The worlds of seeds.txt have no finding any more."""
+    played(",".join(OLD))
+
+
+def test_some_seeds() -> None:
+    """A few worlds are played with every run of the tests."""
+    played(f"0:{ALWAYS}")
+
+
+@pytest.mark.parametrize("seed", ["1", "17"])
+def test_a_seed_is_always_the_same_world(seed: str) -> None:
+    """Two processes play a seed call by call alike, with all threads, faults and times."""
+    hashes = {re.search("^hash (.*)$", played(seed), re.MULTILINE)[1] for _ in range(2)}  # type: ignore[index]
+    assert len(hashes) == 1
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("core", range(2))
+def test_new_seeds(core: int) -> None:
+    """Worlds that nobody has seen before have no finding, for BOOKIE_ENGINE_SECONDS."""
+    first = random.SystemRandom().randrange(1 << 40)
+    print(f"seeds from {first} on, process {core}")
+    played(f"{first}:{first + (1 << 20)}", "--seconds", str(SECONDS))
