@@ -240,12 +240,17 @@ pulsar: build java $(PYSPARK) $(PULSAR)   ## download an Apache Pulsar broker (2
 crash: build          ## run kill -9 under load, CYCLES times (200)
 	$(PYTEST) $(LONG) $(PARALLEL) --dist worksteal -m crash --ignore=tests/spark $(PYTEST_ARGS)
 
-sim: build            ## simulate the ledger protocol in SEEDS (20000) worlds
-	$(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim $(PYTEST_ARGS)
+sim: build            ## simulate the ledger protocol in SEEDS (20000) worlds, and the bookie's engine in new ones for a minute
+	$(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim tests/engine $(PYTEST_ARGS)
+
+TRUST_MINUTES ?= 60
+trust: build          ## play new worlds for TRUST_MINUTES (60) on all cores, and write the totals to docs/trust.md
+	$(PY) -m tests.trust --minutes $(TRUST_MINUTES)
+	$(PY) -m tests.trust --report docs/trust.md
 
 # First the tests, then a few seconds of each attack. The exit code is 1 if a well-behaved client was disconnected or refused.
 ATTACK_ARGS ?=
-HOSTILE_TESTS := tests/hostile $(addprefix tests/,admin/test_own_token.py admin/test_roles.py fast/test_lanes.py fast/test_turns.py)
+HOSTILE_TESTS := tests/hostile $(addprefix tests/,admin/test_own_token.py admin/test_roles.py fast/test_turns.py fast/test_read_queues.py)
 hostile: build        ## run the tests of hostile clients, and print what others notice during each attack
 	$(PYTEST) $(PARALLEL) -m "$(MARKS) and not interop" $(HOSTILE_TESTS) $(PYTEST_ARGS)
 	$(PY) -m perf.attacks $(ATTACK_ARGS)

@@ -4,7 +4,10 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+
+COUNTED = ("runs", "kills", "cuts", "steps", "requests")
 
 
 def seeds_of(text: str) -> Iterator[int]:
@@ -37,21 +40,23 @@ def play_all(given: argparse.Namespace) -> int:
 
     runtime = Runtime()
     runtime.redirect()
-    begun, worlds, failed, steps, runs, requests, fingerprint = time.monotonic(), 0, 0, 0, 0, 0, 0
+    begun, failed, fingerprint = time.monotonic(), 0, 0
+    total: Counter[str] = Counter()
     for seed in seeds_of(given.seeds):
         if time.monotonic() - begun > given.seconds:
             break
         outcome = play(runtime, draw_plan(seed), keep_trace=given.trace)
-        worlds, steps, runs = worlds + 1, steps + outcome.steps, runs + outcome.runs
-        requests, fingerprint = requests + outcome.requests, outcome.fingerprint
+        total += Counter(worlds=1, **{name: getattr(outcome, name) for name in COUNTED})
+        fingerprint = outcome.fingerprint
         if given.trace:
             print("\n".join([str(draw_plan(seed)), *outcome.trace, outcome.output]))
         if outcome.findings:
             failed += 1
             print(f"seed {seed}: " + "; ".join(outcome.findings), flush=True)
-    rate = worlds * 60 / max(time.monotonic() - begun, 1e-9)
+    rate = total["worlds"] * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")
-    print(f"{worlds} worlds, {runs} runs, {steps} steps, {requests} requests, {failed} failed, {rate:.0f} a minute")
+    counts = ", ".join(f"{total[name]} {name}" for name in ("worlds", *COUNTED))
+    print(f"{counts}, {failed} failed, {rate:.0f} worlds a minute")
     return int(failed > 0)
 
 

@@ -4,6 +4,7 @@ The process may die at any call of the engine. What the peers sent and received 
 """
 
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -48,6 +49,7 @@ class Place:
 def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int) -> NoReturn:
     """Be the bookie of a run, and end the process. What was logged goes to the descriptor `output`."""
     signal.alarm(REAL_SECONDS)
+    gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
     log = io.StringIO()
     logging.basicConfig(stream=log, level=logging.WARNING, force=True)
     run = plan.runs[place.number]

@@ -28,6 +28,8 @@ class Outcome:
     fingerprint: int = 0
     steps: int = 0
     runs: int = 0
+    kills: int = 0
+    cuts: int = 0
     requests: int = 0
     trace: list[str] = field(default_factory=list)
     output: str = ""
@@ -43,6 +45,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
         for number, run in enumerate(plan.runs):
             status = _run(runtime, plan, Place(root / "disk", number, boot), known, outcome)
             outcome.runs += 1
+            outcome.kills += status == Exit.KILLED
             outcome.steps += runtime.shared.steps
             outcome.fingerprint = (outcome.fingerprint * 1_000_003 ^ runtime.shared.hash) & (1 << 64) - 1
             if finding := _finding(runtime, run, status, outcome.output):
@@ -52,6 +55,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
             seen = runtime.shared.history_bytes
             if run.cut >= 0:
                 runtime.disk_cut(plan.seed * 31 + number, run.cut)
+                outcome.cuts += 1
                 boot += 1
         history = list(events(runtime.history()))
         outcome.requests = sum(event.kind == "invoke" for event in history)

@@ -1,30 +1,16 @@
-/* A disk that forgets what was not synced, fails, stalls and fills up as planned.
+/* The calls that reach a disk: they take simulated time, and fail, stall, tear and find no space as planned.
 
    The files really exist, on a file system in memory, so that they can be mapped. Before each change to a file or a
-   name below the root, what undoes it is noted in `shared->undo`; a sync notes what it covers. `disk_cut`, called by
-   the parent process after the bookie has died, undoes what no sync covers, as a power cut may.
-
-   The model of the file system: the data of a file is durable after a sync of that file, sector by sector in any order
-   before that. Names of a directory (creations, renames, removals) become durable in their order, all at the latest
-   with a sync of the directory. */
+   name below the root, undo.c notes what undoes it, and after each sync what it covers. */
 #define _GNU_SOURCE
 #include "world.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-enum { SECTOR = 512, PATH_MAX_BYTES = 200, RULES_MAX = 32, UNDOS_MAX = 1 << 14, COVERS = 1 << 16, DURABLE_MAX = 64 };
-enum { UNDO_WRITE, UNDO_SIZE, UNDO_SYNC, UNDO_CREATE, UNDO_RENAME, UNDO_UNLINK, UNDO_MKDIR, UNDO_RMDIR, UNDO_DIRSYNC };
-
-struct undo {
-    int32_t kind, size;         /* of the data that follows, padded to 8 bytes: old bytes, or a path, or two */
-    uint64_t inode;
-    int64_t at, before;         /* offset, and the size of the file before */
-    int64_t grave;              /* of a removed or replaced file; 0 for none */
-};
+enum { PATH_MAX_BYTES = 200, RULES_MAX = 32 };
 
 struct rule {
     int64_t ops, action, nth, times, argument;
@@ -41,7 +27,7 @@ static struct rule rules[RULES_MAX];
 static int rule_count;
 static struct file files[FDS_MAX];
 
-int disk_root(const char *path)
+static int disk_root(const char *path)
 {
     size_t size = strlen(shared->root);
     return size && path && strncmp(path, shared->root, size) == 0 && strlen(path) < PATH_MAX_BYTES;
@@ -127,174 +113,6 @@ static int fail(int error)
     return -1;
 }
 
-/* --- what can be undone ------------------------------------------------------------------------------------------- */
-
-static const char *path_in(const struct undo *undo)
-{
-    return (const char *)(undo + 1);
-}
-
-static const char *other_in(const struct undo *undo)
-{
-    return path_in(undo) + strlen(path_in(undo)) + 1;
-}
-
-static const char *grave_path(int64_t grave)
-{
-    static char path[300];
-    snprintf(path, sizeof(path), "%s/%lld", shared->graveyard, (long long)grave);
-    return path;
-}
-
-static struct undo *undos[UNDOS_MAX];
-static int64_t undo_count;
-static int64_t covered[THREADS_MAX]; /* up to where the sync covers that a thread is in */
-
-/* Up to where the syncs that were seen so far cover the changes to a file, or to the names of a directory: a hash table
-   by the number of the file, or by the path of the directory. */
-struct cover {
-    uint64_t key;
-    int64_t until;
-};
-
-static struct cover covers[COVERS];
-
-static const char *named(const struct undo *undo)
-{
-    return undo->kind == UNDO_RENAME ? other_in(undo) : path_in(undo);
-}
-
-static struct cover *cover_of(uint64_t key)
-{
-    uint64_t at = key * 0x9E3779B97F4A7C15u >> 40;
-    while (covers[at % COVERS].key != 0 && covers[at % COVERS].key != key)
-        at++;
-    return &covers[at % COVERS];
-}
-
-/* Return the key of a directory, which no file has: file numbers are small. */
-static uint64_t directory_key(const char *path, size_t size)
-{
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)path[i]) * 0x100000001B3u;
-    return hash | UINT64_C(1) << 63;
-}
-
-static uint64_t key_of(const struct undo *undo)
-{
-    if (undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE || undo->kind == UNDO_SYNC)
-        return undo->inode;
-    if (undo->kind == UNDO_DIRSYNC)
-        return directory_key(path_in(undo), strlen(path_in(undo)));
-    return directory_key(named(undo), (size_t)(strrchr(named(undo), '/') - named(undo)));
-}
-
-/* Collect the changes that no sync covers in `undos`. */
-static void collect(void)
-{
-    int64_t at = 0, kept_undos = 0;
-    undo_count = 0;
-    memset(covers, 0, sizeof(covers));
-    while (at < shared->undo_bytes) {
-        struct undo *undo = (struct undo *)(shared->undo + at);
-        undos[undo_count++] = undo;
-        at += (int64_t)sizeof(struct undo) + (undo->size + 7) / 8 * 8;
-    }
-    for (int64_t i = undo_count - 1; i >= 0; i--) {
-        struct cover *cover = cover_of(key_of(undos[i]));
-        if (undos[i]->kind == UNDO_SYNC || undos[i]->kind == UNDO_DIRSYNC) {
-            cover->key = key_of(undos[i]);
-            if (undos[i]->at > cover->until)
-                cover->until = undos[i]->at;
-            undos[i] = NULL;
-        } else if (cover->until > (char *)undos[i] - shared->undo) {
-            if (undos[i]->grave)
-                unlink(grave_path(undos[i]->grave));
-            undos[i] = NULL;
-        }
-    }
-    for (int64_t i = 0; i < undo_count; i++)
-        if (undos[i])
-            undos[kept_undos++] = undos[i];
-    undo_count = kept_undos;
-}
-
-/* Drop the notes of changes that are durable, and of syncs. */
-static void forget_covered(void)
-{
-    int64_t end = 0, moved[THREADS_MAX] = {0};
-    collect();
-    for (int64_t i = 0; i < undo_count; i++) {
-        int64_t size = (int64_t)sizeof(struct undo) + (undos[i]->size + 7) / 8 * 8;
-        for (int t = 0; t < THREADS_MAX; t++)
-            if ((char *)undos[i] - shared->undo < covered[t])
-                moved[t] = end + size;
-        memmove(shared->undo + end, undos[i], (size_t)size);
-        end += size;
-    }
-    memcpy(covered, moved, sizeof(covered));
-    shared->undo_bytes = end;
-    shared->undo_count = undo_count;
-}
-
-static struct undo *note(int kind, int64_t data_bytes)
-{
-    int64_t size = (int64_t)sizeof(struct undo) + (data_bytes + 7) / 8 * 8;
-    struct undo *undo;
-    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
-        forget_covered();
-    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
-        finish(OVERFLOWN, "too much is not synced to the simulated disk");
-    undo = (struct undo *)(shared->undo + shared->undo_bytes);
-    shared->undo_bytes += size;
-    shared->undo_count++;
-    *undo = (struct undo){.kind = kind, .size = (int32_t)data_bytes};
-    return undo;
-}
-
-static void note_path(int kind, const char *path, const char *other, int64_t grave)
-{
-    size_t first = strlen(path) + 1, second = other ? strlen(other) + 1 : 0;
-    struct undo *undo = note(kind, (int64_t)(first + second));
-    memcpy(undo + 1, path, first);
-    if (other)
-        memcpy((char *)(undo + 1) + first, other, second);
-    undo->grave = grave;
-}
-
-/* Keep a file that is about to lose its name, and return the number of its grave; 0 if there is no such file. */
-static int64_t bury(const char *path)
-{
-    struct stat state;
-    if (lstat(path, &state) != 0 || !S_ISREG(state.st_mode))
-        return 0;
-    return link(path, grave_path(++shared->graves)) == 0 ? shared->graves : 0;
-}
-
-static void before_change(int fd, struct file *file, int64_t at, int64_t size)
-{
-    struct stat state;
-    struct undo *undo;
-    char own[64];
-    int plain;
-    if (file->durable || size <= 0)
-        return;
-    fstat(fd, &state);
-    undo = note(UNDO_WRITE, size);
-    undo->inode = file->inode;
-    undo->at = at;
-    undo->before = state.st_size;
-    memset(undo + 1, 0, (size_t)size);
-    if (at < state.st_size) {
-        snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
-        plain = open(own, O_RDONLY | O_CLOEXEC);
-        if (plain < 0 || pread(plain, undo + 1, (size_t)size, at) < 0)
-            finish(OVERFLOWN, "the disk cannot read what a write replaces");
-        close(plain);
-    }
-}
-
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
 static void know(int fd, const char *path, int flags)
@@ -305,6 +123,12 @@ static void know(int fd, const char *path, int flags)
     fstat(fd, &state);
     files[fd] = (struct file){1, (flags & O_DSYNC) == O_DSYNC, (flags & O_APPEND) != 0, state.st_ino, ""};
     snprintf(files[fd].path, sizeof(files[fd].path), "%s", path);
+}
+
+static void changing(int fd, const struct file *file, int64_t at, int64_t size)
+{
+    if (!file->durable)
+        note_change(fd, file->inode, at, size);
 }
 
 static int open_below_root(const char *path, int flags, int mode)
@@ -321,11 +145,11 @@ static int open_below_root(const char *path, int flags, int mode)
         return fd;
     know(fd, path, flags);
     if (made)
-        note_path(UNDO_CREATE, path, NULL, 0);
+        note_names(UNDO_CREATE, path, NULL, 0);
     else if (flags & O_TRUNC) {
         struct stat state;
         fstat(fd, &state);
-        before_change(fd, &files[fd], 0, state.st_size);
+        changing(fd, &files[fd], 0, state.st_size);
         if (ftruncate(fd, 0) != 0)
             return -1;
     }
@@ -392,13 +216,14 @@ static ssize_t world_read(int fd, void *data, size_t size)
     return reading(fd, data, size, 0, 0);
 }
 
-/* Write `parts` at an offset. A kill in the middle leaves any subset of the sectors. */
+/* Write `parts` at an offset. A kill in the middle leaves the first bytes. */
 static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int count, int64_t at)
 {
     struct iovec less[IOV_MAX];
     struct stat state;
     int64_t size = 0, argument = 0, left;
-    int verdict, n = 0;
+    ssize_t done;
+    int verdict, torn, n = 0;
     for (int i = 0; i < count; i++)
         size += (int64_t)parts[i].iov_len;
     verdict = judge(OP_WRITE, short_path(file->path), at, size, &argument);
@@ -411,15 +236,18 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
         shared->faults++;
         return size;
     }
-    left = verdict == FAULT_SHORT && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
-    before_change(fd, file, at, left);
+    torn = shared->settings.kill_at == shared->steps + 1;
+    left = (verdict == FAULT_SHORT || torn) && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
+    changing(fd, file, at, left);
     for (n = 0; n < count && left > 0; n++) {
         less[n] = parts[n];
         if ((int64_t)less[n].iov_len > left)
             less[n].iov_len = (size_t)left;
         left -= (int64_t)less[n].iov_len;
     }
-    return pwritev(fd, less, n, at);
+    done = pwritev(fd, less, n, at);
+    step(OP_WRITE, at, done, "written");
+    return done;
 }
 
 static ssize_t world_pwritev(int fd, const struct iovec *parts, int count, off_t at)
@@ -463,22 +291,18 @@ static int syncing(int fd, int (*real)(int))
 {
     struct file *file = self ? file_of(fd) : NULL;
     struct stat state;
-    struct undo *undo;
     int64_t argument = 0;
     int verdict;
     if (!file)
         return real(fd);
-    covered[self->id] = shared->undo_bytes; /* a sync promises nothing about what is written while it runs */
+    sync_begins(); /* it promises nothing about what is written while it runs */
     verdict = judge(OP_SYNC, short_path(file->path), 0, 0, &argument);
     if (verdict < 0)
         return fail(verdict);
     if (verdict == FAULT_LOST)
         return 0;
     fstat(fd, &state);
-    undo = note(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, (int64_t)strlen(file->path) + 1);
-    undo->inode = file->inode;
-    undo->at = covered[self->id];
-    memcpy(undo + 1, file->path, strlen(file->path) + 1);
+    note_sync(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, file->inode, file->path);
     return 0;
 }
 
@@ -496,7 +320,6 @@ static int world_ftruncate(int fd, off_t size)
 {
     struct file *file = self ? file_of(fd) : NULL;
     struct stat state;
-    struct undo *undo;
     int64_t argument = 0;
     int verdict;
     if (!file)
@@ -506,12 +329,9 @@ static int world_ftruncate(int fd, off_t size)
         return fail(verdict);
     fstat(fd, &state);
     if (size < state.st_size)
-        before_change(fd, file, size, state.st_size - size);
-    else {
-        undo = note(UNDO_SIZE, 0);
-        undo->inode = file->inode;
-        undo->before = state.st_size;
-    }
+        changing(fd, file, size, state.st_size - size);
+    else
+        note_growth(file->inode, state.st_size);
     return ftruncate(fd, size);
 }
 
@@ -519,7 +339,6 @@ static int world_fallocate(int fd, int mode, off_t at, off_t size)
 {
     struct file *file = self ? file_of(fd) : NULL;
     struct stat state;
-    struct undo *undo;
     int64_t argument = 0;
     int verdict;
     if (!file)
@@ -530,11 +349,8 @@ static int world_fallocate(int fd, int mode, off_t at, off_t size)
     if (is_full())
         return fail(-ENOSPC);
     fstat(fd, &state);
-    if (!(mode & FALLOC_FL_KEEP_SIZE) && at + size > state.st_size) {
-        undo = note(UNDO_SIZE, 0);
-        undo->inode = file->inode;
-        undo->before = state.st_size;
-    }
+    if (!(mode & FALLOC_FL_KEEP_SIZE) && at + size > state.st_size)
+        note_growth(file->inode, state.st_size);
     return fallocate(fd, mode, at, size);
 }
 
@@ -552,7 +368,7 @@ static int world_rename(const char *from, const char *to)
     grave = bury(to);
     rc = rename(from, to);
     if (rc == 0)
-        note_path(UNDO_RENAME, from, to, grave);
+        note_names(UNDO_RENAME, from, to, grave);
     for (int fd = 0; rc == 0 && fd < FDS_MAX; fd++)
         if (files[fd].known && strcmp(files[fd].path, from) == 0)
             snprintf(files[fd].path, sizeof(files[fd].path), "%s", to);
@@ -571,7 +387,7 @@ static int world_unlink(const char *path)
     grave = bury(path);
     rc = unlink(path);
     if (rc == 0)
-        note_path(UNDO_UNLINK, path, NULL, grave);
+        note_names(UNDO_UNLINK, path, NULL, grave);
     return rc;
 }
 
@@ -586,7 +402,7 @@ static int world_mkdir(const char *path, mode_t mode)
         return fail(verdict);
     rc = mkdir(path, mode);
     if (rc == 0)
-        note_path(UNDO_MKDIR, path, NULL, 0);
+        note_names(UNDO_MKDIR, path, NULL, 0);
     return rc;
 }
 
@@ -598,7 +414,7 @@ static int world_rmdir(const char *path)
     step(OP_UNLINK, 0, 0, short_path(path));
     rc = rmdir(path);
     if (rc == 0)
-        note_path(UNDO_RMDIR, path, NULL, 0);
+        note_names(UNDO_RMDIR, path, NULL, 0);
     return rc;
 }
 
@@ -676,150 +492,3 @@ const struct replacement disk_replacements[] = {
     {"syscall", world_syscall, 0},
     {NULL, NULL, 0},
 };
-
-/* --- the power cut, in the parent process ------------------------------------------------------------------------- */
-
-struct kept {
-    uint64_t inode;
-    char path[300];
-};
-
-static struct kept kept[4096];
-static int kept_count;
-
-static int keep(const char *path, const struct stat *state, int kind, struct FTW *walk)
-{
-    (void)walk;
-    if (kind == FTW_F && kept_count < 4096) {
-        kept[kept_count].inode = state->st_ino;
-        snprintf(kept[kept_count++].path, sizeof(kept[0].path), "%s", path);
-    }
-    return 0;
-}
-
-static const char *path_of(uint64_t inode)
-{
-    for (int i = 0; i < kept_count; i++)
-        if (kept[i].inode == inode)
-            return kept[i].path;
-    return NULL;
-}
-
-static uint64_t cut_state;
-
-static uint64_t cut_draw(void)
-{
-    uint64_t z = (cut_state += 0x9E3779B97F4A7C15u);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static void undo_write(const struct undo *undo, int how)
-{
-    const char *path = path_of(undo->inode);
-    int64_t sectors = (undo->size + SECTOR - 1) / SECTOR, one = (int64_t)(cut_draw() % (uint64_t)(sectors ? sectors : 1));
-    int fd = path ? open(path, O_RDWR) : -1;
-    if (fd < 0 || how == 0) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (int64_t i = 0; i < sectors; i++) {
-        int64_t size = undo->size - i * SECTOR < SECTOR ? undo->size - i * SECTOR : SECTOR;
-        if (how == 1 || (how == 2 && cut_draw() % 2) || (how == 3 && i == one))
-            if (pwrite(fd, (const char *)(undo + 1) + i * SECTOR, (size_t)size, undo->at + i * SECTOR) != size)
-                abort();
-    }
-    if (how == 1 && undo->before < undo->at + undo->size && ftruncate(fd, undo->before) != 0)
-        abort();
-    close(fd);
-}
-
-static void undo_name(const struct undo *undo)
-{
-    switch (undo->kind) {
-    case UNDO_CREATE:
-        unlink(path_in(undo));
-        break;
-    case UNDO_RENAME:
-        rename(other_in(undo), path_in(undo));
-        if (undo->grave)
-            rename(grave_path(undo->grave), other_in(undo));
-        break;
-    case UNDO_UNLINK:
-        if (undo->grave)
-            rename(grave_path(undo->grave), path_in(undo));
-        break;
-    case UNDO_MKDIR:
-        rmdir(path_in(undo));
-        break;
-    case UNDO_RMDIR:
-        mkdir(path_in(undo), 0700);
-        break;
-    default:
-        break;
-    }
-}
-
-static int64_t undo_data(int64_t mode)
-{
-    int64_t undone = 0;
-    for (int64_t i = undo_count - 1; i >= 0; i--) {
-        const struct undo *undo = undos[i];
-        const char *path = path_of(undo->inode);
-        if (undo->kind == UNDO_WRITE) {
-            undo_write(undo, mode == 1 ? 1 : (int)(cut_draw() % 5));
-            undone++;
-        } else if (undo->kind == UNDO_SIZE && path && (mode == 1 || cut_draw() % 2))
-            undone += truncate(path, undo->before) == 0;
-    }
-    return undone;
-}
-
-/* Undo the last names of each directory; from where on is drawn. */
-static int64_t undo_names(int64_t mode)
-{
-    uint64_t durable[DURABLE_MAX];
-    int64_t undone = 0;
-    int count = 0;
-    for (int64_t i = undo_count - 1; i >= 0; i--) {
-        const struct undo *undo = undos[i];
-        uint64_t directory = key_of(undo);
-        int kept_name = undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE;
-        for (int k = 0; k < count && !kept_name; k++)
-            kept_name = durable[k] == directory;
-        if (kept_name)
-            continue;
-        if (mode != 1 && cut_draw() % 3 == 0 && count < DURABLE_MAX) {
-            durable[count++] = directory; /* this name, and the earlier ones of its directory, are durable */
-            continue;
-        }
-        undo_name(undo);
-        undone++;
-    }
-    return undone;
-}
-
-/* Undo changes that no sync covers, and return how many. `mode` says which: 0 any, 1 all of them, 2 only names, 3 only
-   data. */
-int64_t disk_cut(uint64_t seed, int64_t mode)
-{
-    int64_t undone = 0;
-    cut_state = seed;
-    kept_count = 0;
-    nftw(shared->root, keep, 16, FTW_PHYS);
-    nftw(shared->graveyard, keep, 16, FTW_PHYS);
-    collect();
-    if (mode != 2)
-        undone += undo_data(mode); /* first, because the files still have the names under which they were found */
-    if (mode != 3)
-        undone += undo_names(mode);
-    shared->undo_bytes = shared->undo_count = 0;
-    return undone;
-}
-
-void disk_reset(void)
-{
-    shared->undo_bytes = shared->undo_count = shared->graves = 0;
-}

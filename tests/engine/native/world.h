@@ -116,8 +116,16 @@ void network_forget(int fd);
 ssize_t network_read(int fd, void *data, size_t size);
 ssize_t network_write(int fd, const void *data, size_t size);
 
-/* disk.c */
-int disk_root(const char *path);
+/* undo.c */
+enum undo_kind {
+    UNDO_WRITE, UNDO_SIZE, UNDO_SYNC, UNDO_CREATE, UNDO_RENAME, UNDO_UNLINK, UNDO_MKDIR, UNDO_RMDIR, UNDO_DIRSYNC
+};
+void note_change(int fd, uint64_t inode, int64_t at, int64_t size);
+void note_growth(uint64_t inode, int64_t before);
+void note_names(enum undo_kind kind, const char *path, const char *other, int64_t grave);
+void sync_begins(void);
+void note_sync(enum undo_kind kind, uint64_t inode, const char *path);
+int64_t bury(const char *path);
 
 /* A replacement: the name of the libc function, and ours. `interpreter` replacements apply to libpython, too. */
 struct replacement {

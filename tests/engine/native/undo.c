@@ -1,0 +1,355 @@
+/* What undoes the changes to the simulated disk, and the power cut that undoes those which no sync covers.
+
+   The notes lie in `shared->undo`. The bookie's process writes them; after its death the parent process calls
+   `disk_cut`.
+
+   The model of the file system: the data of a file is durable after a sync of that file, sector by sector in any order
+   before that. Names of a directory (creations, renames, removals) become durable in their order, all at the latest
+   with a sync of the directory. */
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+
+enum { SECTOR = 512, UNDOS_MAX = 1 << 14, COVERS = 1 << 16, DURABLE_MAX = 64, FILES_MAX = 1 << 14 };
+
+struct undo {
+    int32_t kind, size;         /* of the data that follows, padded to 8 bytes: old bytes, or a path, or two */
+    uint64_t inode;
+    int64_t at, before;         /* offset, and the size of the file before */
+    int64_t grave;              /* of a removed or replaced file; 0 for none */
+};
+
+static const char *path_in(const struct undo *undo)
+{
+    return (const char *)(undo + 1);
+}
+
+static const char *other_in(const struct undo *undo)
+{
+    return path_in(undo) + strlen(path_in(undo)) + 1;
+}
+
+static const char *grave_path(int64_t grave)
+{
+    static char path[300];
+    snprintf(path, sizeof(path), "%s/%lld", shared->graveyard, (long long)grave);
+    return path;
+}
+
+static struct undo *undos[UNDOS_MAX];
+static int64_t undo_count;
+static int64_t covered[THREADS_MAX]; /* up to where the sync covers that a thread is in */
+
+/* Up to where the syncs that were seen so far cover the changes to a file, or to the names of a directory: a hash table
+   by the number of the file, or by the path of the directory. */
+struct cover {
+    uint64_t key;
+    int64_t until;
+};
+
+static struct cover covers[COVERS];
+
+static const char *named(const struct undo *undo)
+{
+    return undo->kind == UNDO_RENAME ? other_in(undo) : path_in(undo);
+}
+
+static struct cover *cover_of(uint64_t key)
+{
+    uint64_t at = key * 0x9E3779B97F4A7C15u >> 40;
+    while (covers[at % COVERS].key != 0 && covers[at % COVERS].key != key)
+        at++;
+    return &covers[at % COVERS];
+}
+
+/* Return the key of a directory, which no file has: file numbers are small. */
+static uint64_t directory_key(const char *path, size_t size)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)path[i]) * 0x100000001B3u;
+    return hash | UINT64_C(1) << 63;
+}
+
+static uint64_t key_of(const struct undo *undo)
+{
+    if (undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE || undo->kind == UNDO_SYNC)
+        return undo->inode;
+    if (undo->kind == UNDO_DIRSYNC)
+        return directory_key(path_in(undo), strlen(path_in(undo)));
+    return directory_key(named(undo), (size_t)(strrchr(named(undo), '/') - named(undo)));
+}
+
+/* Collect the changes that no sync covers in `undos`. */
+static void collect(void)
+{
+    int64_t at = 0, kept_undos = 0;
+    undo_count = 0;
+    memset(covers, 0, sizeof(covers));
+    while (at < shared->undo_bytes) {
+        struct undo *undo = (struct undo *)(shared->undo + at);
+        undos[undo_count++] = undo;
+        at += (int64_t)sizeof(struct undo) + (undo->size + 7) / 8 * 8;
+    }
+    for (int64_t i = undo_count - 1; i >= 0; i--) {
+        struct cover *cover = cover_of(key_of(undos[i]));
+        if (undos[i]->kind == UNDO_SYNC || undos[i]->kind == UNDO_DIRSYNC) {
+            cover->key = key_of(undos[i]);
+            if (undos[i]->at > cover->until)
+                cover->until = undos[i]->at;
+            undos[i] = NULL;
+        } else if (cover->until > (char *)undos[i] - shared->undo) {
+            if (undos[i]->grave)
+                unlink(grave_path(undos[i]->grave));
+            undos[i] = NULL;
+        }
+    }
+    for (int64_t i = 0; i < undo_count; i++)
+        if (undos[i])
+            undos[kept_undos++] = undos[i];
+    undo_count = kept_undos;
+}
+
+/* Drop the notes of changes that are durable, and of syncs. */
+static void forget_covered(void)
+{
+    int64_t end = 0, moved[THREADS_MAX] = {0};
+    collect();
+    for (int64_t i = 0; i < undo_count; i++) {
+        int64_t size = (int64_t)sizeof(struct undo) + (undos[i]->size + 7) / 8 * 8;
+        for (int t = 0; t < THREADS_MAX; t++)
+            if ((char *)undos[i] - shared->undo < covered[t])
+                moved[t] = end + size;
+        memmove(shared->undo + end, undos[i], (size_t)size);
+        end += size;
+    }
+    memcpy(covered, moved, sizeof(covered));
+    shared->undo_bytes = end;
+    shared->undo_count = undo_count;
+}
+
+static struct undo *note(int kind, int64_t data_bytes)
+{
+    int64_t size = (int64_t)sizeof(struct undo) + (data_bytes + 7) / 8 * 8;
+    struct undo *undo;
+    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+        forget_covered();
+    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+        finish(OVERFLOWN, "too much is not synced to the simulated disk");
+    undo = (struct undo *)(shared->undo + shared->undo_bytes);
+    shared->undo_bytes += size;
+    shared->undo_count++;
+    *undo = (struct undo){.kind = kind, .size = (int32_t)data_bytes};
+    return undo;
+}
+
+void note_names(enum undo_kind kind, const char *path, const char *other, int64_t grave)
+{
+    size_t first = strlen(path) + 1, second = other ? strlen(other) + 1 : 0;
+    struct undo *undo = note(kind, (int64_t)(first + second));
+    memcpy(undo + 1, path, first);
+    if (other)
+        memcpy((char *)(undo + 1) + first, other, second);
+    undo->grave = grave;
+}
+
+/* Keep a file that is about to lose its name, and return the number of its grave; 0 if there is no such file. */
+int64_t bury(const char *path)
+{
+    struct stat state;
+    if (lstat(path, &state) != 0 || !S_ISREG(state.st_mode))
+        return 0;
+    return link(path, grave_path(++shared->graves)) == 0 ? shared->graves : 0;
+}
+
+void note_change(int fd, uint64_t inode, int64_t at, int64_t size)
+{
+    struct stat state;
+    struct undo *undo;
+    char own[64];
+    int plain;
+    if (size <= 0)
+        return;
+    fstat(fd, &state);
+    undo = note(UNDO_WRITE, size);
+    undo->inode = inode;
+    undo->at = at;
+    undo->before = state.st_size;
+    memset(undo + 1, 0, (size_t)size);
+    if (at < state.st_size) {
+        snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+        plain = open(own, O_RDONLY | O_CLOEXEC);
+        if (plain < 0 || pread(plain, undo + 1, (size_t)size, at) < 0)
+            finish(OVERFLOWN, "the disk cannot read what a write replaces");
+        close(plain);
+    }
+}
+
+void note_growth(uint64_t inode, int64_t before)
+{
+    struct undo *undo = note(UNDO_SIZE, 0);
+    undo->inode = inode;
+    undo->before = before;
+}
+
+void sync_begins(void)
+{
+    covered[self->id] = shared->undo_bytes;
+}
+
+void note_sync(enum undo_kind kind, uint64_t inode, const char *path)
+{
+    struct undo *undo = note(kind, (int64_t)strlen(path) + 1);
+    undo->inode = inode;
+    undo->at = covered[self->id];
+    memcpy(undo + 1, path, strlen(path) + 1);
+}
+
+/* --- the power cut, in the parent process ------------------------------------------------------------------------- */
+
+struct kept {
+    uint64_t inode;
+    char path[300];
+};
+
+static struct kept kept[FILES_MAX];
+static int kept_count;
+
+static int keep(const char *path, const struct stat *state, int kind, struct FTW *walk)
+{
+    (void)walk;
+    if (kind == FTW_F && kept_count < FILES_MAX) {
+        kept[kept_count].inode = state->st_ino;
+        snprintf(kept[kept_count++].path, sizeof(kept[0].path), "%s", path);
+    }
+    return 0;
+}
+
+static const char *path_of(uint64_t inode)
+{
+    for (int i = 0; i < kept_count; i++)
+        if (kept[i].inode == inode)
+            return kept[i].path;
+    return NULL;
+}
+
+static uint64_t cut_state;
+
+static uint64_t cut_draw(void)
+{
+    uint64_t z = (cut_state += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+static void undo_write(const struct undo *undo, int how)
+{
+    const char *path = path_of(undo->inode);
+    int64_t sectors = (undo->size + SECTOR - 1) / SECTOR, one = (int64_t)(cut_draw() % (uint64_t)(sectors ? sectors : 1));
+    int fd = path ? open(path, O_RDWR) : -1;
+    if (fd < 0 || how == 0) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    for (int64_t i = 0; i < sectors; i++) {
+        int64_t size = undo->size - i * SECTOR < SECTOR ? undo->size - i * SECTOR : SECTOR;
+        if (how == 1 || (how == 2 && cut_draw() % 2) || (how == 3 && i == one))
+            if (pwrite(fd, (const char *)(undo + 1) + i * SECTOR, (size_t)size, undo->at + i * SECTOR) != size)
+                abort();
+    }
+    if (how == 1 && undo->before < undo->at + undo->size && ftruncate(fd, undo->before) != 0)
+        abort();
+    close(fd);
+}
+
+static void undo_name(const struct undo *undo)
+{
+    switch (undo->kind) {
+    case UNDO_CREATE:
+        unlink(path_in(undo));
+        break;
+    case UNDO_RENAME:
+        rename(other_in(undo), path_in(undo));
+        if (undo->grave)
+            rename(grave_path(undo->grave), other_in(undo));
+        break;
+    case UNDO_UNLINK:
+        if (undo->grave)
+            rename(grave_path(undo->grave), path_in(undo));
+        break;
+    case UNDO_MKDIR:
+        rmdir(path_in(undo));
+        break;
+    case UNDO_RMDIR:
+        mkdir(path_in(undo), 0700);
+        break;
+    default:
+        break;
+    }
+}
+
+static int64_t undo_data(int64_t mode)
+{
+    int64_t undone = 0;
+    for (int64_t i = undo_count - 1; i >= 0; i--) {
+        const struct undo *undo = undos[i];
+        const char *path = path_of(undo->inode);
+        if (undo->kind == UNDO_WRITE) {
+            undo_write(undo, mode == 1 ? 1 : (int)(cut_draw() % 5));
+            undone++;
+        } else if (undo->kind == UNDO_SIZE && path && (mode == 1 || cut_draw() % 2))
+            undone += truncate(path, undo->before) == 0;
+    }
+    return undone;
+}
+
+/* Undo the last names of each directory; from where on is drawn. */
+static int64_t undo_names(int64_t mode)
+{
+    uint64_t durable[DURABLE_MAX];
+    int64_t undone = 0;
+    int count = 0;
+    for (int64_t i = undo_count - 1; i >= 0; i--) {
+        const struct undo *undo = undos[i];
+        uint64_t directory = key_of(undo);
+        int kept_name = undo->kind == UNDO_WRITE || undo->kind == UNDO_SIZE;
+        for (int k = 0; k < count && !kept_name; k++)
+            kept_name = durable[k] == directory;
+        if (kept_name)
+            continue;
+        if (mode != 1 && cut_draw() % 3 == 0 && count < DURABLE_MAX) {
+            durable[count++] = directory; /* this name, and the earlier ones of its directory, are durable */
+            continue;
+        }
+        undo_name(undo);
+        undone++;
+    }
+    return undone;
+}
+
+/* Undo changes that no sync covers, and return how many. `mode` says which: 0 any, 1 all of them, 2 only names, 3 only
+   data. */
+int64_t disk_cut(uint64_t seed, int64_t mode)
+{
+    int64_t undone = 0;
+    cut_state = seed;
+    kept_count = 0;
+    nftw(shared->root, keep, 16, FTW_PHYS);
+    nftw(shared->graveyard, keep, 16, FTW_PHYS);
+    collect();
+    if (mode != 2)
+        undone += undo_data(mode); /* first, because the files still have the names under which they were found */
+    if (mode != 3)
+        undone += undo_names(mode);
+    shared->undo_bytes = shared->undo_count = 0;
+    return undone;
+}
+
+void disk_reset(void)
+{
+    shared->undo_bytes = shared->undo_count = shared->graves = 0;
+}
