@@ -56,7 +56,7 @@ def play_all(given: argparse.Namespace) -> int:
     rate = total["worlds"] * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")
     counts = ", ".join(f"{total[name]} {name}" for name in ("worlds", *COUNTED))
-    print(f"{counts}, {failed} failed, {rate:.0f} worlds a minute")
+    print(f"{counts}, {failed} failed, {rate:.0f}/min")
     return int(failed > 0)
 
 

@@ -80,7 +80,7 @@ class Connection:
     def receive(self) -> list[tuple[Asked, Answer]]:
         """Return the responses that have arrived, and record them."""
         found: list[tuple[Asked, Answer]] = []
-        while not self.closed or self._number >= 0:
+        while self._number >= 0:
             data = self.runtime.receive(self._number)
             if not data:
                 self.closed = self.closed or data is None
@@ -111,6 +111,8 @@ class Connection:
         """Half-close (0), close (1) or reset (2) the connection."""
         self.runtime.end(self._number, how)
         self.closed = True
+        if how > 0:
+            self._number = -1  # another connection may get the number
 
 
 class Peer:

@@ -111,7 +111,7 @@ class _Run:
 
     def _excused(self) -> bool:
         """Whether a fault may be why the bookie gave up."""
-        return self._runtime.shared.faults > 0 or self._run.world["full_from"] != NEVER or bool(self._run.rules)
+        return self._runtime.faults() > 0 or self._run.world["full_from"] != NEVER or bool(self._run.rules)
 
     def _check_fatal(self) -> bool:
         """Return whether the bookie has given up. Raises Stuck if it had no reason to."""

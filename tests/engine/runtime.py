@@ -115,7 +115,7 @@ class TraceEvent(ctypes.Structure):
 
 
 class Shared(ctypes.Structure):
-    """The beginning of `struct shared` of world.h; the memory of undone changes follows."""
+    """The beginning of `struct shared` of world.h. Threads, connections and notes of changes follow."""
 
     _fields_ = [
         ("settings", Settings),
@@ -123,13 +123,7 @@ class Shared(ctypes.Structure):
         ("now", ctypes.c_int64),
         ("hash", ctypes.c_uint64),
         ("event_count", ctypes.c_int64),
-        ("faults", ctypes.c_int64),
-        ("undo_bytes", ctypes.c_int64),
-        ("undo_count", ctypes.c_int64),
-        ("graves", ctypes.c_int64),
         ("history_bytes", ctypes.c_int64),
-        ("root", ctypes.c_char * 256),
-        ("graveyard", ctypes.c_char * 256),
         ("finding", ctypes.c_char * 1024),
         ("events", TraceEvent * EVENTS_MAX),
         ("history", ctypes.c_char * HISTORY_BYTES),
@@ -161,7 +155,14 @@ class Runtime:
         self._declare(quick, "world_now", integer)
         self._declare(quick, "world_history", None, text, integer)
         self._declare(quick, "disk_rule", None, integer, text, integer, integer, integer, integer)
-        self._declare(quick, "disk_cut", integer, ctypes.c_uint64, integer)
+        self._declare(quick, "disk_cut", integer, number, ctypes.c_uint64, integer)
+        self._declare(quick, "disk_place", None, number, text, text)
+        self._declare(quick, "world_faults", integer)
+        self._declare(quick, "world_alive", number, number)
+        self._declare(quick, "world_prepare", number, number)
+        self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
+        self._declare(self._library, "world_exit", None, number)
+        self._declare(quick, "network_cut", None, number, number, number)
         self._declare(self._library, "peer_connect", number, ctypes.c_uint32)
         self._declare(self._library, "peer_send", integer, number, text, integer)
         self._declare(self._library, "peer_receive", integer, number, ctypes.c_void_p, integer)
@@ -174,6 +175,7 @@ class Runtime:
         self.connect = self._library.peer_connect
         self.end = self._library.peer_end
         self.disk_cut = quick.disk_cut
+        self.faults = quick.world_faults
 
     @staticmethod
     def _declare(library: Any, name: str, result: Any, *arguments: Any) -> None:
@@ -186,16 +188,16 @@ class Runtime:
         """Let the libraries that are loaded now call the world. Return how many of their references changed."""
         return int(self._library.world_redirect())
 
-    def new_world(self, root: Path) -> None:
-        """Begin with an empty disk below `root`, and with an empty history."""
+    def new_world(self, root: Path, processes: int = 1) -> None:
+        """Begin with an empty history, and an empty disk for each process: `disk-0` below `root`, and so on."""
         shutil.rmtree(root, ignore_errors=True)
-        (root / "disk").mkdir(parents=True)
-        (root / "graves").mkdir()
-        self.shared.root = os.fsencode(root / "disk")
-        self.shared.graveyard = os.fsencode(root / "graves")
+        for process in range(processes):
+            disk, graves = root / f"disk-{process}", root / f"graves-{process}"
+            disk.mkdir(parents=True)
+            graves.mkdir()
+            self._quick.disk_place(process, os.fsencode(disk), os.fsencode(graves))
         self.shared.now = BEGIN_NS
         self.shared.history_bytes = 0
-        self._quick.disk_reset()
 
     def finding(self) -> str:
         """Return why the last run ended, if the world ended it."""
@@ -221,7 +223,6 @@ class Runtime:
 
     def begin(self, settings: Settings) -> None:
         """Make this thread the driver of a world: the first thread, which starts the others."""
-        self._library.network_begin()
         self._quick.disk_no_rules()
         self._library.world_begin(ctypes.byref(settings))
 

@@ -43,7 +43,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     known, boot, seen = Known(plan.ledgers), 1, 0
     try:
         for number, run in enumerate(plan.runs):
-            status = _run(runtime, plan, Place(root / "disk", number, boot), known, outcome)
+            status = _run(runtime, plan, Place(root / "disk-0", number, boot), known, outcome)
             outcome.runs += 1
             outcome.kills += status == Exit.KILLED
             outcome.steps += runtime.shared.steps
@@ -54,7 +54,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
             known.absorb(list(events(runtime.history()[seen:])))
             seen = runtime.shared.history_bytes
             if run.cut >= 0:
-                runtime.disk_cut(plan.seed * 31 + number, run.cut)
+                runtime.disk_cut(0, plan.seed * 31 + number, run.cut)
                 outcome.cuts += 1
                 boot += 1
         history = list(events(runtime.history()))

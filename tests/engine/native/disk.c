@@ -29,8 +29,8 @@ static struct file files[FDS_MAX];
 
 static int disk_root(const char *path)
 {
-    size_t size = strlen(shared->root);
-    return size && path && strncmp(path, shared->root, size) == 0 && strlen(path) < PATH_MAX_BYTES;
+    size_t size = strlen(mine->root);
+    return size && path && strncmp(path, mine->root, size) == 0 && strlen(path) < PATH_MAX_BYTES;
 }
 
 static struct file *file_of(int fd)
@@ -40,7 +40,7 @@ static struct file *file_of(int fd)
 
 static const char *short_path(const char *path)
 {
-    return path + strlen(shared->root);
+    return path + strlen(mine->root);
 }
 
 /* --- faults and time ---------------------------------------------------------------------------------------------- */
@@ -78,13 +78,13 @@ static struct rule *due(enum op op, const char *path)
 
 static int is_full(void)
 {
-    return shared->now >= shared->settings.full_from && shared->now < shared->settings.full_to;
+    return shared->now >= mine->settings.full_from && shared->now < mine->settings.full_to;
 }
 
 /* Let a call take its time, and decide what becomes of it: an action, or -errno. */
 static int judge(enum op op, const char *path, int64_t a, int64_t b, int64_t *argument)
 {
-    const struct settings *s = &shared->settings;
+    const struct settings *s = &mine->settings;
     int64_t mean = op == OP_SYNC ? s->sync_ns : s->disk_ns;
     struct rule *rule;
     step(op, a, b, path);
@@ -95,7 +95,7 @@ static int judge(enum op op, const char *path, int64_t a, int64_t b, int64_t *ar
     *argument = rule->argument;
     switch (rule->action) {
     case FAULT_EIO:
-        shared->faults++;
+        mine->faults++;
         return -EIO;
     case FAULT_ENOSPC:
         return -ENOSPC;
@@ -233,10 +233,10 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
     if (is_full() && at + size > state.st_blocks * 512)
         return fail(-ENOSPC);
     if (verdict == FAULT_LOST) {
-        shared->faults++;
+        mine->faults++;
         return size;
     }
-    torn = shared->settings.kill_at == shared->steps + 1;
+    torn = mine->settings.kill_at == mine->steps + 1;
     left = (verdict == FAULT_SHORT || torn) && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
     changing(fd, file, at, left);
     for (n = 0; n < count && left > 0; n++) {

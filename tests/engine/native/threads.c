@@ -16,12 +16,10 @@ enum { CALL_NS = 200, PRIORITIES = 1 << 20 };
 
 struct shared *shared;
 __thread struct thread *self;
+struct process *mine;
 
-static struct thread threads[THREADS_MAX];
-static int thread_count;
-static struct thread *driver;
-static uint64_t state_of_draw;
-static int dying, noticed;
+static struct thread *driver; /* of this process: the thread that plays peers, if there is one */
+static int dying;
 
 static int (*gil_held)(void);
 static void *(*gil_save)(void);
@@ -29,7 +27,7 @@ static void (*gil_restore)(void *);
 
 uint64_t draw(void)
 {
-    uint64_t z = (state_of_draw += 0x9E3779B97F4A7C15u); /* splitmix64 */
+    uint64_t z = (shared->draws += 0x9E3779B97F4A7C15u); /* splitmix64 */
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
@@ -50,14 +48,14 @@ void finish(int status, const char *finding)
 static void await_turn(struct thread *me)
 {
     while (!__atomic_load_n(&me->turn, __ATOMIC_ACQUIRE))
-        syscall(SYS_futex, &me->turn, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+        syscall(SYS_futex, &me->turn, FUTEX_WAIT, 0, NULL, NULL, 0);
     me->turn = 0;
 }
 
 static void give_turn(struct thread *next)
 {
     __atomic_store_n(&next->turn, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &next->turn, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, &next->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* Choose who runs next. Timed waits that are over become ready first; if nobody is ready, time passes. */
@@ -67,8 +65,8 @@ static struct thread *choose(void)
     for (;;) {
         int64_t next = NEVER;
         int count = 0;
-        for (int i = 0; i < thread_count; i++) {
-            struct thread *t = &threads[i];
+        for (int i = 0; i < shared->thread_count; i++) {
+            struct thread *t = &shared->threads[i];
             if (t->state == BLOCKED && t->deadline <= shared->now) {
                 t->state = READY;
                 t->woken = 0;
@@ -82,7 +80,7 @@ static struct thread *choose(void)
                 next = t->deadline;
         }
         if (count > 0) {
-            if (!shared->settings.priorities)
+            if (!mine->settings.priorities)
                 return ready[draw() % (uint64_t)count];
             best = ready[0];
             for (int i = 1; i < count; i++)
@@ -116,6 +114,17 @@ static void schedule(void)
         gil_restore(saved);
 }
 
+/* Wake the driver of the world, wherever it is. */
+void world_notify(void)
+{
+    struct thread *conductor = &shared->threads[0];
+    shared->processes[0].noticed = 1;
+    if (conductor->state == BLOCKED && conductor->on == conductor) {
+        conductor->state = READY;
+        conductor->woken = 1;
+    }
+}
+
 static void trace(enum op op, int64_t a, int64_t b, const char *text)
 {
     struct event *event = &shared->events[shared->event_count++ % EVENTS_MAX];
@@ -129,14 +138,28 @@ static void trace(enum op op, int64_t a, int64_t b, const char *text)
     }
 }
 
+/* End this process while the others of the world go on. */
+static void __attribute__((noreturn)) die(int status)
+{
+    int process = self->process;
+    for (int i = 0; i < shared->thread_count; i++)
+        if (shared->threads[i].process == process)
+            shared->threads[i].state = DEAD;
+    shared->processes[process].alive = 0;
+    network_dies(process);
+    world_notify();
+    give_turn(choose());
+    _exit(status);
+}
+
 static void pause_somebody(void)
 {
-    const struct settings *s = &shared->settings;
+    const struct settings *s = &mine->settings;
     int64_t until = shared->now + s->pause_ns;
     if (s->pause_all)
         shared->now = until;
     else {
-        struct thread *one = &threads[draw() % (uint64_t)thread_count];
+        struct thread *one = &shared->threads[draw() % (uint64_t)shared->thread_count];
         if (one != driver)
             one->paused_until = until;
     }
@@ -144,11 +167,14 @@ static void pause_somebody(void)
 
 void step(enum op op, int64_t a, int64_t b, const char *text)
 {
-    const struct settings *s = &shared->settings;
+    const struct settings *s = &mine->settings;
     shared->steps++;
+    mine->steps++;
     shared->now += CALL_NS;
     trace(op, a, b, text);
-    if (shared->steps == s->kill_at && !dying) {
+    if (mine->steps == s->kill_at && !dying && !driver)
+        die(KILLED);
+    if (mine->steps == s->kill_at && !dying) {
         dying = 1;
         if (self == driver || !(driver->on == driver && driver->state != DEAD))
             finish(KILLED, NULL); /* the driver itself is inside the engine, and cannot record what it still could */
@@ -159,9 +185,9 @@ void step(enum op op, int64_t a, int64_t b, const char *text)
         for (;;)
             pause();
     }
-    if (shared->steps == s->pause_at)
+    if (mine->steps == s->pause_at)
         pause_somebody();
-    if (shared->steps == s->steps_max)
+    if (mine->steps == s->steps_max)
         finish(STUCK, "too many steps: some thread goes round without an end");
     if (s->priorities && chance(5))
         self->priority = (int64_t)(draw() % PRIORITIES);
@@ -169,7 +195,7 @@ void step(enum op op, int64_t a, int64_t b, const char *text)
 
 void maybe_yield(void)
 {
-    if (chance(shared->settings.preempt))
+    if (chance(mine->settings.preempt))
         schedule();
 }
 
@@ -184,13 +210,15 @@ int block(const void *on, int64_t deadline)
     return self->woken;
 }
 
-void wake(const void *on, int all)
+void wake_in(int process, const void *on, int all)
 {
     struct thread *waiting[THREADS_MAX];
     int count = 0;
-    for (int i = 0; i < thread_count; i++)
-        if (threads[i].state == BLOCKED && threads[i].on == on)
-            waiting[count++] = &threads[i];
+    for (int i = 0; i < shared->thread_count; i++) {
+        struct thread *t = &shared->threads[i];
+        if (t->state == BLOCKED && t->on == on && t->process == process)
+            waiting[count++] = t;
+    }
     if (count == 0)
         return;
     for (int i = 0, chosen = (int)(draw() % (uint64_t)count); i < count; i++)
@@ -198,6 +226,11 @@ void wake(const void *on, int all)
             waiting[i]->state = READY;
             waiting[i]->woken = 1;
         }
+}
+
+void wake(const void *on, int all)
+{
+    wake_in(self->process, on, all);
 }
 
 void sleep_ns(int64_t ns)
@@ -248,7 +281,7 @@ static int wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t dead
     int woken;
     step(OP_WAIT, deadline == NEVER ? -1 : deadline, 0, NULL);
     release(mutex);
-    if (chance(shared->settings.spurious)) {
+    if (chance(mine->settings.spurious)) {
         sleep_ns((int64_t)(draw() % 100000));
         woken = 1;
     } else
@@ -416,13 +449,17 @@ static void *run(void *me)
     return result;
 }
 
-static struct thread *new_thread(void)
+static struct thread *new_thread(int process)
 {
-    struct thread *t;
-    if (thread_count == THREADS_MAX)
+    struct thread *t = NULL;
+    for (int i = 0; i < shared->thread_count && shared->thread_count == THREADS_MAX && !t; i++)
+        if (shared->threads[i].state == DEAD)
+            t = &shared->threads[i];
+    if (!t && shared->thread_count == THREADS_MAX)
         finish(OVERFLOWN, "the world has too many threads");
-    t = &threads[thread_count];
-    *t = (struct thread){.id = thread_count++, .state = READY, .deadline = NEVER};
+    if (!t)
+        t = &shared->threads[shared->thread_count++];
+    *t = (struct thread){.id = (int)(t - shared->threads), .process = process, .state = READY, .deadline = NEVER};
     t->priority = (int64_t)(draw() % PRIORITIES);
     return t;
 }
@@ -433,7 +470,7 @@ static int world_create(pthread_t *out, const pthread_attr_t *attributes, void *
     int rc;
     if (!self)
         return pthread_create(out, attributes, body, argument);
-    t = new_thread();
+    t = new_thread(self->process);
     t->body = body;
     t->argument = argument;
     step(OP_START, t->id, 0, NULL);
@@ -466,20 +503,64 @@ const struct replacement thread_replacements[] = {
 
 /* --- what Python calls -------------------------------------------------------------------------------------------- */
 
-/* Make the calling thread the driver of a world with these settings: thread 0, the only one at first. */
-void world_begin(const struct settings *settings)
+static void find_interpreter(void)
 {
     gil_held = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Check");
     gil_save = (void *(*)(void))dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
     gil_restore = (void (*)(void *))dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+}
+
+static void join_world(int process, const struct settings *settings)
+{
+    find_interpreter();
+    mine = &shared->processes[process];
+    mine->settings = *settings;
+    if (settings->full_from != NEVER) { /* times of a plan count from the beginning of the run */
+        mine->settings.full_from += shared->now;
+        mine->settings.full_to += shared->now;
+    }
+    mine->alive = 1;
+    mine->noticed = 0;
+    mine->steps = mine->faults = 0;
+}
+
+/* Begin a world with these settings. The calling thread is its driver: thread 0 of process 0, the only one at first. */
+void world_begin(const struct settings *settings)
+{
     shared->settings = *settings;
-    shared->steps = shared->event_count = shared->faults = 0;
+    shared->steps = shared->event_count = 0;
     shared->hash = 0xCBF29CE484222325u;
     shared->finding[0] = 0;
-    state_of_draw = settings->seed;
-    thread_count = 0;
-    dying = noticed = 0;
-    self = driver = new_thread();
+    shared->draws = settings->seed;
+    shared->thread_count = shared->connection_count = shared->listener_count = 0;
+    memset(shared->cut_off, 0, sizeof(shared->cut_off));
+    dying = 0;
+    join_world(0, settings);
+    self = driver = new_thread(0);
+}
+
+/* Prepare the first thread of another process, before it is forked; it passes the number to `world_enter`. */
+int world_prepare(int process)
+{
+    return new_thread(process)->id;
+}
+
+/* Be the first thread of a process that was forked, from the first turn on. */
+void world_enter(int thread, const struct settings *settings)
+{
+    struct thread *t = &shared->threads[thread];
+    self = NULL;
+    driver = NULL;
+    dying = 0;
+    await_turn(t);
+    join_world(t->process, settings);
+    self = t;
+}
+
+/* End this process, which has nothing left to do, with an exit status. */
+void world_exit(int status)
+{
+    die(status);
 }
 
 /* Leave the world: from here on this thread gets the real functions. */
@@ -488,26 +569,28 @@ void world_leave(void)
     self = NULL;
 }
 
-/* Let the engine run until a peer's socket has something to read (1), the time is reached (0), or the process is to
-   die (2), in which case the caller records what it received and exits. */
+/* Let the others run until this process is notified (1), the time is reached (0), or the process is to die (2), in
+   which case the caller records what it received and exits. A notice: bytes for a peer, or the death of a process. */
 int world_wait(int64_t until)
 {
-    int woken = noticed;
-    if (!noticed)
+    int woken = mine->noticed;
+    if (!woken)
         woken = block(driver, until);
     else if (!dying)
         maybe_yield();
-    noticed = 0;
+    mine->noticed = 0;
     return dying ? 2 : woken;
 }
 
-void world_notify(void)
+int world_alive(int process)
 {
-    noticed = 1;
-    if (driver->state == BLOCKED && driver->on == driver) {
-        driver->state = READY;
-        driver->woken = 1;
-    }
+    return shared->processes[process].alive;
+}
+
+/* Return how many faults were injected into this process since it began. */
+int64_t world_faults(void)
+{
+    return mine->faults;
 }
 
 int64_t world_now(void)

@@ -1,6 +1,6 @@
 /* What undoes the changes to the simulated disk, and the power cut that undoes those which no sync covers.
 
-   The notes lie in `shared->undo`. The bookie's process writes them; after its death the parent process calls
+   The notes of each process lie in shared memory. The bookie's process writes them; after its death another one calls
    `disk_cut`.
 
    The model of the file system: the data of a file is durable after a sync of that file, sector by sector in any order
@@ -21,6 +21,18 @@ struct undo {
     int64_t grave;              /* of a removed or replaced file; 0 for none */
 };
 
+static struct process *cutting; /* the dead process whose disk loses power; NULL for our own */
+
+static struct process *owner(void)
+{
+    return cutting ? cutting : mine;
+}
+
+static char *notes(void)
+{
+    return shared->undo[owner() - shared->processes];
+}
+
 static const char *path_in(const struct undo *undo)
 {
     return (const char *)(undo + 1);
@@ -34,7 +46,7 @@ static const char *other_in(const struct undo *undo)
 static const char *grave_path(int64_t grave)
 {
     static char path[300];
-    snprintf(path, sizeof(path), "%s/%lld", shared->graveyard, (long long)grave);
+    snprintf(path, sizeof(path), "%s/%lld", owner()->graveyard, (long long)grave);
     return path;
 }
 
@@ -88,8 +100,8 @@ static void collect(void)
     int64_t at = 0, kept_undos = 0;
     undo_count = 0;
     memset(covers, 0, sizeof(covers));
-    while (at < shared->undo_bytes) {
-        struct undo *undo = (struct undo *)(shared->undo + at);
+    while (at < owner()->undo_bytes) {
+        struct undo *undo = (struct undo *)(notes() + at);
         undos[undo_count++] = undo;
         at += (int64_t)sizeof(struct undo) + (undo->size + 7) / 8 * 8;
     }
@@ -100,7 +112,7 @@ static void collect(void)
             if (undos[i]->at > cover->until)
                 cover->until = undos[i]->at;
             undos[i] = NULL;
-        } else if (cover->until > (char *)undos[i] - shared->undo) {
+        } else if (cover->until > (char *)undos[i] - notes()) {
             if (undos[i]->grave)
                 unlink(grave_path(undos[i]->grave));
             undos[i] = NULL;
@@ -120,27 +132,27 @@ static void forget_covered(void)
     for (int64_t i = 0; i < undo_count; i++) {
         int64_t size = (int64_t)sizeof(struct undo) + (undos[i]->size + 7) / 8 * 8;
         for (int t = 0; t < THREADS_MAX; t++)
-            if ((char *)undos[i] - shared->undo < covered[t])
+            if ((char *)undos[i] - notes() < covered[t])
                 moved[t] = end + size;
-        memmove(shared->undo + end, undos[i], (size_t)size);
+        memmove(notes() + end, undos[i], (size_t)size);
         end += size;
     }
     memcpy(covered, moved, sizeof(covered));
-    shared->undo_bytes = end;
-    shared->undo_count = undo_count;
+    owner()->undo_bytes = end;
+    owner()->undo_count = undo_count;
 }
 
 static struct undo *note(int kind, int64_t data_bytes)
 {
     int64_t size = (int64_t)sizeof(struct undo) + (data_bytes + 7) / 8 * 8;
     struct undo *undo;
-    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+    if (owner()->undo_bytes + size > UNDO_BYTES || owner()->undo_count >= UNDOS_MAX)
         forget_covered();
-    if (shared->undo_bytes + size > UNDO_BYTES || shared->undo_count >= UNDOS_MAX)
+    if (owner()->undo_bytes + size > UNDO_BYTES || owner()->undo_count >= UNDOS_MAX)
         finish(OVERFLOWN, "too much is not synced to the simulated disk");
-    undo = (struct undo *)(shared->undo + shared->undo_bytes);
-    shared->undo_bytes += size;
-    shared->undo_count++;
+    undo = (struct undo *)(notes() + owner()->undo_bytes);
+    owner()->undo_bytes += size;
+    owner()->undo_count++;
     *undo = (struct undo){.kind = kind, .size = (int32_t)data_bytes};
     return undo;
 }
@@ -161,7 +173,7 @@ int64_t bury(const char *path)
     struct stat state;
     if (lstat(path, &state) != 0 || !S_ISREG(state.st_mode))
         return 0;
-    return link(path, grave_path(++shared->graves)) == 0 ? shared->graves : 0;
+    return link(path, grave_path(++owner()->graves)) == 0 ? owner()->graves : 0;
 }
 
 void note_change(int fd, uint64_t inode, int64_t at, int64_t size)
@@ -196,7 +208,7 @@ void note_growth(uint64_t inode, int64_t before)
 
 void sync_begins(void)
 {
-    covered[self->id] = shared->undo_bytes;
+    covered[self->id] = owner()->undo_bytes;
 }
 
 void note_sync(enum undo_kind kind, uint64_t inode, const char *path)
@@ -333,23 +345,29 @@ static int64_t undo_names(int64_t mode)
 
 /* Undo changes that no sync covers, and return how many. `mode` says which: 0 any, 1 all of them, 2 only names, 3 only
    data. */
-int64_t disk_cut(uint64_t seed, int64_t mode)
+int64_t disk_cut(int process, uint64_t seed, int64_t mode)
 {
     int64_t undone = 0;
+    cutting = &shared->processes[process];
     cut_state = seed;
     kept_count = 0;
-    nftw(shared->root, keep, 16, FTW_PHYS);
-    nftw(shared->graveyard, keep, 16, FTW_PHYS);
+    nftw(owner()->root, keep, 16, FTW_PHYS);
+    nftw(owner()->graveyard, keep, 16, FTW_PHYS);
     collect();
     if (mode != 2)
         undone += undo_data(mode); /* first, because the files still have the names under which they were found */
     if (mode != 3)
         undone += undo_names(mode);
-    shared->undo_bytes = shared->undo_count = 0;
+    cutting->undo_bytes = cutting->undo_count = 0;
+    cutting = NULL;
     return undone;
 }
 
-void disk_reset(void)
+/* Give a process an empty disk below `root`; files without a name are kept in `graveyard`. */
+void disk_place(int process, const char *root, const char *graveyard)
 {
-    shared->undo_bytes = shared->undo_count = shared->graves = 0;
+    struct process *p = &shared->processes[process];
+    p->undo_bytes = p->undo_count = p->graves = 0;
+    snprintf(p->root, sizeof(p->root), "%s", root);
+    snprintf(p->graveyard, sizeof(p->graveyard), "%s", graveyard);
 }

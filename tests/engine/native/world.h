@@ -4,8 +4,9 @@
    redirect.c replaces the libc functions that the compiled modules, LMDB and the interpreter call by the functions
    named world_* here. A thread that the world does not know (`self` is NULL) gets the real functions.
 
-   Only the running thread touches the state of the world, so none of it needs a lock. What must outlive the process,
-   because it is killed like a bookie, lies in `shared`, which the parent process maps too. */
+   A world can have several processes: bookies that die alone, and clients. Only the running thread of all of them
+   touches the state of the world, so none of it needs a lock. It lies in `shared`, which all map at the same address,
+   and which outlives a process that is killed. */
 #ifndef WORLD_H
 #define WORLD_H
 
@@ -29,7 +30,10 @@
 
 #define NEVER INT64_MAX
 
-enum { THREADS_MAX = 256, EVENTS_MAX = 1 << 16, UNDO_BYTES = 192 << 20, HISTORY_BYTES = 32 << 20, FDS_MAX = 4096 };
+enum {
+    THREADS_MAX = 256, PROCESSES_MAX = 8, CONNECTIONS_MAX = 256, EVENTS_MAX = 1 << 16, FDS_MAX = 4096,
+    UNDO_BYTES = 32 << 20, HISTORY_BYTES = 32 << 20, SOCKET_BYTES_MAX = 256 << 10
+};
 
 /* How a run of the bookie ended, as the exit status of its process. */
 enum { ENDED = 0, KILLED = 40, STUCK = 41, OVERFLOWN = 42 };
@@ -69,33 +73,68 @@ struct settings {
     int64_t full_from, full_to; /* simulated time in which the disk has no space; NEVER for never */
 };
 
-struct shared {
-    struct settings settings;
-    int64_t steps, now;
-    uint64_t hash;              /* of all events: equal for equal runs */
-    int64_t event_count;
-    int64_t faults;             /* that were injected and may be fatal */
-    int64_t undo_bytes, undo_count;
-    int64_t graves;
-    int64_t history_bytes;
-    char root[256], graveyard[256], finding[1024];
-    struct event events[EVENTS_MAX];
-    char history[HISTORY_BYTES];
-    char undo[UNDO_BYTES];
-};
-
 struct thread {
-    int id, state, woken;
+    int id, process, state, woken;
     uint32_t turn;              /* a futex: 1 when it may run */
-    const void *on;             /* what it waits for */
+    const void *on;             /* what it waits for, in its process */
     int64_t deadline, paused_until, priority;
     void *(*body)(void *);
     void *argument;
 };
 
+/* A process of the world, and the disk that it uses. The disk stays when the process dies. */
+struct process {
+    int alive, noticed;
+    struct settings settings;
+    int64_t steps;
+    int64_t faults;             /* that were injected and may be fatal */
+    int64_t undo_bytes, undo_count, graves;
+    char root[256], graveyard[256];
+};
+
+/* One end of a connection: the process, and its descriptor; -1 if Python holds the end by the connection's number. */
+struct end {
+    int process, fd, ended, gone;
+};
+
+struct pipe {
+    int64_t head, size;         /* bytes [head, head + size) of a ring with the capacity of a socket */
+    char data[SOCKET_BYTES_MAX];
+};
+
+struct connection {
+    struct end ends[2];         /* who connected, who accepted */
+    int reset;
+    uint32_t address;           /* of who connected */
+    struct pipe pipes[2];       /* what each end has sent and the other has not read */
+};
+
+struct listener {
+    int process, fd, port, pending_count, pending[128];
+};
+
+struct shared {
+    struct settings settings;   /* of the process that began the world, for Python */
+    int64_t steps, now;
+    uint64_t hash;              /* of all events: equal for equal worlds */
+    int64_t event_count;
+    int64_t history_bytes;
+    char finding[1024];
+    struct event events[EVENTS_MAX];
+    char history[HISTORY_BYTES];
+    uint64_t draws;             /* the state of the random generator */
+    int thread_count, connection_count, listener_count;
+    int cut_off[PROCESSES_MAX][PROCESSES_MAX]; /* 1: what this process sends to that one does not arrive */
+    struct thread threads[THREADS_MAX];
+    struct process processes[PROCESSES_MAX];
+    struct listener listeners[PROCESSES_MAX];
+    struct connection connections[CONNECTIONS_MAX];
+    char undo[PROCESSES_MAX][UNDO_BYTES];
+};
+
 extern struct shared *shared;
 extern __thread struct thread *self;
-extern int foreign; /* the result of a function that the world does not simulate */
+extern struct process *mine; /* of this process */
 
 /* threads.c */
 uint64_t draw(void);
@@ -107,12 +146,14 @@ void maybe_yield(void);
 /* Wait until `on` is woken (1) or simulated time reaches the deadline (0). */
 int block(const void *on, int64_t deadline);
 void wake(const void *on, int all);
+void wake_in(int process, const void *on, int all);
 void sleep_ns(int64_t ns);
 void finish(int status, const char *finding) __attribute__((noreturn));
 
 /* network.c */
 int network_owns(int fd);
 void network_forget(int fd);
+void network_dies(int process);
 ssize_t network_read(int fd, void *data, size_t size);
 ssize_t network_write(int fd, const void *data, size_t size);
 
