@@ -127,7 +127,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
         loop.stats.policy_answers += 1
         op_took(&loop.ops, op_of(job.op, 0), job.answer_size != 0, now_ns() - job.begun)
         if gate_answer(loop, conn, job) == CLOSED:
-            if conn.unaffordable or conn.why:
+            if conn.why:
                 close_failed(loop, conn, OUT_OF_MEMORY)
             else:
                 close_conn(loop, conn)       # Python has decided that, and logs it

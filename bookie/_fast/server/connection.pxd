@@ -40,9 +40,8 @@ cdef struct Conn:
     uint64_t held_room
     uint64_t early_room      # the part of held_room that is counted in `early_bytes`
     int64_t stalled_until    # 0 if not stalled; else its first frame waits for room until then
-    bint unaffordable        # the budget of output did not allow what it needed
     bint gone                # its peer has disconnected
-    uint8_t why              # a Reason for closing it, besides these two; 0 for none
+    uint8_t why              # a Reason for closing it after CLOSED; 0 for none
     bint choked              # its output is above the high mark, or the read pool owes it too much
     ReadQueue read_queue     # its jobs that no thread has taken
     OwedReads owed           # its jobs in the read pool
@@ -76,11 +75,11 @@ cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil   # its right
 # Release all input, output and pins of a closed connection. Responses to it may still arrive for a while.
 cdef void conn_drop(Conn* conn) noexcept nogil
 cdef void conn_free(Conn* conn) noexcept nogil
-# Append `size` bytes to the output, for the caller to fill in. NULL: over the budget, close the connection.
+# Append `size` bytes to the output, for the caller to fill in. NULL: close the connection, for `why`.
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
 # Return whether the output may grow by `size` bytes.
 cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil
-# Append a slice and take over one pin of `region`. Return False without memory; then the caller keeps the pin.
+# Append a slice and take over one pin of `region`. False: no budget or memory; the caller keeps the pin.
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil
 cdef void conn_trim(Conn* conn) noexcept nogil       # free an empty output buffer, for a quiet connection
 # Account for a read that waits for the disk, and for its return.

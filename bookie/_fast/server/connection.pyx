@@ -7,10 +7,10 @@ from libc.string cimport memcpy, memmove
 from bookie._fast.base.file cimport iovec
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
-from bookie._fast.base.types cimport CLOSED, OK, PENDING
+from bookie._fast.base.types cimport CLOSED, FULL, NO_MEMORY, OK, PENDING
 from bookie._fast.server.limits cimport AUTH_WAITING, auth_at_first
 from bookie._fast.server.owed_reads cimport owed_begins, owed_bytes, owed_ends
-from bookie._fast.server.rejections cimport OUT_OF_MEMORY
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY, TOO_MUCH_OUTPUT
 from bookie._fast.server.users cimport MAY_ALL
 from bookie._fast.store.gather cimport Answer, ReadRequest, region_unpin
 
@@ -129,27 +129,31 @@ cdef void conn_trim(Conn* conn) noexcept nogil:
     set_items_room(conn, 0)
 
 
-cdef OutItem* new_item(Conn* conn) noexcept nogil:
+cdef Status grow_items(Conn* conn) noexcept nogil:
+    """Make room for one more item. Return OK; FULL if that is over the budget; NO_MEMORY."""
     cdef uint32_t room
     cdef OutItem* grown
-    if conn.count == conn.items_room:
-        if conn.head > conn.count // 2:
-            memmove(conn.items, conn.items + conn.head, (conn.count - conn.head) * sizeof(OutItem))
-            conn.count -= conn.head
-            conn.looked = conn.looked - conn.head if conn.looked > conn.head else 0
-            conn.head = 0
-        else:
-            room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
-            if bk_load(&conn.usage.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
-                    > conn.limits.output_bytes_max:
-                conn.unaffordable = True
-                return NULL
-            grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
-            if grown == NULL:
-                conn.why = OUT_OF_MEMORY
-                return NULL
-            conn.items = grown
-            set_items_room(conn, room)
+    if conn.count < conn.items_room:
+        return OK
+    if conn.head > conn.count // 2:
+        memmove(conn.items, conn.items + conn.head, (conn.count - conn.head) * sizeof(OutItem))
+        conn.count -= conn.head
+        conn.looked = conn.looked - conn.head if conn.looked > conn.head else 0
+        conn.head = 0
+        return OK
+    room = conn.items_room * 2 if conn.items_room else ITEMS_FIRST
+    if bk_load(&conn.usage.output_bytes) + <int64_t> (room - conn.items_room) * <int64_t> sizeof(OutItem) \
+            > conn.limits.output_bytes_max:
+        return FULL
+    grown = <OutItem*> realloc(conn.items, room * sizeof(OutItem))
+    if grown == NULL:
+        return NO_MEMORY
+    conn.items = grown
+    set_items_room(conn, room)
+    return OK
+
+
+cdef inline OutItem* next_item(Conn* conn) noexcept nogil:
     conn.count += 1
     return &conn.items[conn.count - 1]
 
@@ -171,15 +175,14 @@ cdef bint conn_affords(const Conn* conn, uint64_t size) noexcept nogil:
     return affordable(conn, (conn.out_used + size) * 2, False)
 
 
-cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
-    """Move copied, unsent output to a new buffer of `room` bytes."""
+cdef Status repack(Conn* conn, uint64_t room) noexcept nogil:
+    """Move copied, unsent output to a new buffer of `room` bytes. Return OK or NO_MEMORY."""
     cdef uint8_t* fresh = <uint8_t*> malloc(room)
     cdef uint64_t at = 0
     cdef uint32_t i
     cdef OutItem* item
     if fresh == NULL:
-        conn.why = OUT_OF_MEMORY
-        return False
+        return NO_MEMORY
     for i in range(conn.head, conn.count):
         item = &conn.items[i]
         if item.base == NULL:
@@ -190,12 +193,13 @@ cdef bint repack(Conn* conn, uint64_t room) noexcept nogil:
     conn.out = fresh
     conn.out_used = at
     set_out_room(conn, room)
-    return True
+    return OK
 
 
-cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
-    """Make room for `size` more bytes. A peer that never reads everything must not make the buffer grow for ever: sent
-    bytes are dropped when they are the greater part, or when all output has to wait.
+cdef Status grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
+    """Make room for `size` more bytes. Return OK; FULL if that is over the budget; NO_MEMORY. A peer that never reads
+    everything must not make the buffer grow for ever: sent bytes are dropped when they are the greater part, or when
+    all output has to wait.
     """
     cdef uint64_t unsent = conn.pending - conn.sliced
     cdef bint stale = conn.out_used > (unsent if to_wait else 2 * unsent)
@@ -207,17 +211,15 @@ cdef bint grow_out(Conn* conn, uint64_t size, bint to_wait) noexcept nogil:
     while room < least:
         room *= 2
     if room > conn.out_room and not affordable(conn, room, to_wait):
-        conn.unaffordable = True
-        return False
+        return FULL
     if stale:
         return repack(conn, room)
     grown = <uint8_t*> realloc(conn.out, room)
     if grown == NULL:
-        conn.why = OUT_OF_MEMORY
-        return False
+        return NO_MEMORY
     conn.out = grown
     set_out_room(conn, room)
-    return True
+    return OK
 
 
 cdef uint64_t conn_room(const Conn* conn) noexcept nogil:
@@ -260,15 +262,27 @@ cdef bint conn_goes_on(const Conn* conn) noexcept nogil:
     return conn.pending <= conn.limits.output_low_bytes and not conn_is_full(conn)
 
 
+cdef uint8_t* no_room(Conn* conn, Status status) noexcept nogil:
+    """Note why the connection has to be closed. Only a response that cannot be written ends it: growing and shrinking
+    of buffers may fail as well, but another connection may make room.
+    """
+    conn.why = TOO_MUCH_OUTPUT if status == FULL else OUT_OF_MEMORY
+    return NULL
+
+
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
     cdef OutItem* item
-    if conn.out_used + size > conn.out_room and not grow_out(conn, size, False):
-        return NULL
+    cdef Status status = OK
+    if conn.out_used + size > conn.out_room:
+        status = grow_out(conn, size, False)
+        if status != OK:
+            return no_room(conn, status)
     item = &conn.items[conn.count - 1] if conn.count > conn.head else NULL
     if item == NULL or item.base != NULL or item.at + item.size != conn.out_used:
-        item = new_item(conn)
-        if item == NULL:
-            return NULL
+        status = grow_items(conn)
+        if status != OK:
+            return no_room(conn, status)
+        item = next_item(conn)
         item.base = NULL
         item.at = conn.out_used
         item.size = 0
@@ -281,9 +295,10 @@ cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil:
 
 
 cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* region) noexcept nogil:
-    cdef OutItem* item = new_item(conn)
-    if item == NULL:
+    cdef OutItem* item
+    if grow_items(conn) != OK:
         return False
+    item = next_item(conn)
     item.base = base
     item.at = 0
     item.size = size
@@ -408,7 +423,7 @@ cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
         item = &conn.items[i]
         if item.base != NULL and bk_load(&item.region.wanted):
             wanted += item.size
-    if wanted > conn.out_room - conn.out_used and not grow_out(conn, wanted, True):
+    if wanted > conn.out_room - conn.out_used and grow_out(conn, wanted, True) != OK:
         return False
     for i in range(first, conn.count if wanted else first):
         item = &conn.items[i]
@@ -437,7 +452,7 @@ cdef bint conn_shrink(Conn* conn) noexcept nogil:
         conn.out_used = 0
         set_out_room(conn, 0)
     elif conn.out_used > unsent + unsent // 8:
-        return repack(conn, unsent)
+        return repack(conn, unsent) == OK
     else:
         smaller = <uint8_t*> realloc(conn.out, conn.out_used)
         if smaller == NULL:

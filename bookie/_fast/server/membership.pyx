@@ -108,7 +108,5 @@ cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:
 cdef void close_failed(IoLoop* loop, Conn* conn, Reason otherwise) noexcept nogil:
     if conn.gone:
         close_conn(loop, conn)
-    elif conn.unaffordable:
-        close_bad(loop, conn, TOO_MUCH_OUTPUT)
     else:
         close_bad(loop, conn, <Reason> conn.why if conn.why else otherwise)

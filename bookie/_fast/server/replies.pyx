@@ -29,6 +29,7 @@ from bookie._fast.server.directory_ops cimport (
 )
 from bookie._fast.server.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
+from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.stats cimport batch_note
 from bookie._fast.store.gather cimport answer_release, region_unpin
 from bookie._fast.store.ledger_writes cimport stores_explicit_lac
@@ -324,7 +325,9 @@ cdef Status write_lac_head(Conn* conn, const ReadRequest* request, Status status
     if status != OK:
         loop.stats.errors[<int> status] += 1
     note_time(loop, request, status == OK, NULL)
-    if head != NULL:
+    if head == NULL:
+        conn.why = OUT_OF_MEMORY
+    else:
         written = put(conn, head, v3_read_lac_head(head, request.request_id, status, request.ledger, lac, lac_size,
                                                    has_entry, entry_size))
     free(head)
