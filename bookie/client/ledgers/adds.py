@@ -108,6 +108,8 @@ class Adds(ABC):
 
     async def _some(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:
         """Add as many entries as there is room for, at least one, and return how many were added."""
+        if self._rate.limited:
+            await self._rate.take(0)  # how many there will be is not known yet; they delay those after them
         while not (taken := self._append_many(payloads, offsets, at)):
             await self._backpressure.wait()
         if self._rate.limited:
