@@ -259,8 +259,10 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
                   const uint8_t* high, uint32_t key_size, const Node* first, const Node* end) noexcept nogil:
     """Check the pages that hold [low, high] and their neighbours; with `low` NULL the first and last pages only."""
     cdef Node node, following
+    cdef const Node* left = first
+    cdef const Node* right
+    cdef const uint8_t* within
     cdef uint32_t i, begin, stop, count
-    cdef bint beside
     cdef Status status
     if levels == 1 and number <= guard.file.last and guard.sound[number >> 3] & (1 << (number & 7)):
         return OK
@@ -272,11 +274,17 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
     stop = child_of(page, high, key_size) if low != NULL else count - 1
     i = begin - 1 if begin and low != NULL else begin
     while status == OK and i < count and i <= stop + 1:
-        beside = low == NULL or i < begin or i > stop
+        within = low
+        if i < begin or i > stop:
+            within = NULL
         page_node(page, i, &node)
+        if i:
+            left = &node
+        right = end
         if i + 1 < count:
             page_node(page, i + 1, &following)
-        status = visit(guard, node.child, levels - 1, page + guard.file.page_bytes, NULL if beside else low, high,
-                       key_size, &node if i else first, &following if i + 1 < count else end)
+            right = &following
+        status = visit(guard, node.child, levels - 1, page + guard.file.page_bytes, within, high, key_size, left,
+                       right)
         i = count - 1 if low == NULL and i == 0 else i + 1
     return status

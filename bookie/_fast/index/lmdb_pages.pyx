@@ -190,16 +190,18 @@ cdef int key_order(const uint8_t* a, uint32_t a_size, const uint8_t* b, uint32_t
 cdef bint in_order(const uint8_t* page, uint32_t count, bint by_number) noexcept nogil:
     """Return whether the keys ascend. The first key of a branch stands for all lower ones, and may be empty."""
     cdef Node before, node
-    cdef uint32_t i = 1 if page_is_branch(page) else 0
-    cdef uint32_t start = i
-    while i < count:
+    cdef uint32_t first = 1 if page_is_branch(page) else 0
+    cdef uint32_t i
+    page_node(page, first, &before)
+    if by_number and before.key_size != 8:
+        return False
+    for i in range(first + 1, count):
         page_node(page, i, &node)
         if by_number and node.key_size != 8:
             return False
-        if i > start and key_order(before.key, before.key_size, node.key, node.key_size, by_number) >= 0:
+        if key_order(before.key, before.key_size, node.key, node.key_size, by_number) >= 0:
             return False
         before = node
-        i += 1
     return True
 
 

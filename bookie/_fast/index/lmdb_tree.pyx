@@ -54,6 +54,8 @@ cdef Status visit(TreeWalk* walk, uint64_t number, uint32_t levels, uint8_t* pag
                   const Node* high) noexcept nogil:
     """Walk a page and the pages below it; its keys must be in [low, high)."""
     cdef Node node, following
+    cdef const Node* left = low
+    cdef const Node* right
     cdef uint32_t i, count
     cdef bint sound = walk.seen == NULL or see_page(walk.seen, &walk.file, number)
     cdef Status status = OK
@@ -71,10 +73,13 @@ cdef Status visit(TreeWalk* walk, uint64_t number, uint32_t levels, uint8_t* pag
         if levels == 1:
             status = hand_out(walk, &node)
         else:
+            if i:
+                left = &node
+            right = high
             if i + 1 < count:
                 page_node(page, i + 1, &following)
-            status = visit(walk, node.child, levels - 1, page + walk.file.page_bytes, &node if i else low,
-                           &following if i + 1 < count else high)
+                right = &following
+            status = visit(walk, node.child, levels - 1, page + walk.file.page_bytes, left, right)
         if status != OK:
             break
     return status

@@ -1,5 +1,6 @@
 """Publishes commits, and frees snapshots that no reader uses any more."""
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
 
 from bookie._fast.base.file cimport real_ops
 from bookie._fast.base.sync cimport (
@@ -115,7 +116,7 @@ cdef IndexSnapshot* snapshot_of(Snapshots* snapshots, const Guard* guard) noexce
         return NULL
     made.commit = guard.meta.transaction
     made.file = guard.file
-    made.tables = guard.tables
+    memcpy(made.tables, guard.tables, sizeof(guard.tables))
     if before == NULL:
         seen = seen_pages(&made.file)
         if seen == NULL or see_free_pages(seen, &made.file, &guard.meta.free) != OK:
