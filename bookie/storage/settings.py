@@ -12,7 +12,7 @@ class JournalSettings:
 
     directories: tuple[Path, ...]
     file_bytes_max: int = 128 * MIB
-    """At most 4 GiB, because a group stores its start offset in 32 bits."""
+    """At most 2 GiB, so that the start of every group fits into 32 bits."""
     backups_max: int = 5
     backlog_bytes_max: int = 0
     """The most that may lie above the lowest mark of a journal before adds are refused; 0 derives it from the disk."""

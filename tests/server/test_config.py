@@ -143,6 +143,16 @@ REFUSALS = [
     ("logFormat=xml", "logFormat", "keyvalue or json"),
     ("ledgerDirectories=/a,/a", "ledgerDirectories", "once"),
     ("indexDirectories=/a,/b", "indexDirectories", "as many"),
+    ("ledgerDirectories=" + ",".join(f"/l{n}" for n in range(65)), "ledgerDirectories", "list at most 64"),
+    ("journalDirectories=" + ",".join(f"/j{n}" for n in range(65)), "journalDirectories", "list at most 64"),
+    ("serverNumIOThreads=65", "serverNumIOThreads", "from 0 to 64"),
+    (
+        "serverNumIOThreads=60\ntlsIOThreads=5\ntlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory",
+        "serverNumIOThreads",
+        "65 I/O loops",
+    ),
+    ("numReadWorkerThreads=257", "numReadWorkerThreads", "from 1 to 256"),
+    ("journalMaxBackups=1001", "journalMaxBackups", "from 0 to 1000"),
     ("journalDirectories=", "journalDirectories", "must be set"),
     ("metadataServiceUri=", "metadataServiceUri", "lmdb:///directory"),
     ("journalMaxMemorySizeMb=4", "journalMaxMemorySizeMb", "raise it to 11"),
@@ -168,7 +178,9 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "key", "says"), REFUSALS, ids=[text.replace("\n", ",") for text, _, _ in REFUSALS])
+@pytest.mark.parametrize(
+    ("text", "key", "says"), REFUSALS, ids=[text.replace("\n", ",")[:80] for text, _, _ in REFUSALS]
+)
 def test_refusals(tmp_path: Path, text: str, key: str, says: str) -> None:
     """A wrong value gives key, value, origin, reason and remedy on one line."""
     with pytest.raises(ConfigError) as caught:

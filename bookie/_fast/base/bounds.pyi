@@ -9,6 +9,10 @@ class Bounds(NamedTuple):
     journal_file_bytes: int
     log_limit_bytes: int
     lac_packet_bytes: int
+    directories: int
+    io_loops: int
+    read_threads: int
+    journal_backups: int
 
 BOUNDS: Bounds
 

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 Bounds = namedtuple(
     "Bounds",
     "entry_id frame_bytes_least frame_bytes record_bytes group_bytes journal_file_bytes log_limit_bytes"
-    " lac_packet_bytes",
+    " lac_packet_bytes directories io_loops read_threads journal_backups",
 )
 BOUNDS = Bounds(
     ENTRY_ID_MAX,
@@ -17,6 +17,10 @@ BOUNDS = Bounds(
     <uint32_t> JOURNAL_FILE_BYTES_MAX,
     LOG_LIMIT_MAX,
     LAC_PACKET_MAX,
+    DIRECTORIES_MAX,
+    IO_LOOPS_MAX,
+    READ_THREADS_MAX,
+    JOURNAL_BACKUPS_MAX,
 )
 
 

@@ -1,6 +1,7 @@
 """The state of an open location index and of its readers. No functions; each field says which thread owns it."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.bounds cimport READ_THREADS_MAX
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_env, MDB_txn
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
@@ -12,7 +13,7 @@ from bookie._fast.index.snapshot cimport IndexSnapshot, SnapshotUser, Snapshots
 from bookie._fast.index.table cimport RunWriter
 
 cdef enum:
-    INDEX_READERS_MAX = 512      # IndexReaders of one index, over all processes
+    INDEX_READERS_MAX = 2 * READ_THREADS_MAX     # IndexReaders of one index, over all processes
 
 cdef struct IndexHit:
     int64_t entry                # the entry found

@@ -1,8 +1,10 @@
 """How far checkpoints lag behind the journals, as a journal and as a ledger directory see it. State only."""
 from libc.stdint cimport int64_t
 
+from bookie._fast.base.bounds cimport DIRECTORIES_MAX
+
 cdef enum:
-    JOURNALS_MOST = 64
+    JOURNALS_MOST = DIRECTORIES_MAX
 
 cdef struct JournalBacklog:
     # Bytes are counted from the beginning of the file that the lowest mark names; older files count in full.

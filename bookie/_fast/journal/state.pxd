@@ -4,6 +4,7 @@ State only, owned by the JournalCommitter of `commit`; each section says which l
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from bookie._fast.base.bounds cimport IO_LOOPS_MAX
 from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.waker cimport Waker
@@ -11,8 +12,8 @@ from bookie._fast.journal.backlog cimport JournalBacklog
 from bookie._fast.journal.stats cimport JournalOps, JournalStats
 
 cdef enum:
-    WAKERS_MOST = 64
-    FILES_MOST = 4096
+    WAKERS_MOST = IO_LOOPS_MAX + 16      # those of I/O loops, and of others that write without a socket
+    FILES_MOST = 4096                    # the oldest ones beyond that are not removed
     DIRECT_BLOCK = 4096
     ZERO_CHUNK = 1 << 20
 

@@ -4,6 +4,7 @@ Its thread owns all of it; other threads use only its inbox, its hand-over list 
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from bookie._fast.base.bounds cimport IO_LOOPS_MAX
 from bookie._fast.base.sync cimport pthread_mutex_t
 from bookie._fast.base.tls cimport TlsServer
 from bookie._fast.base.waker cimport Waker
@@ -71,9 +72,9 @@ cdef struct IoLoop:
     uint8_t* encrypted       # SEALED_BYTES as received; NULL with `tls`
     int64_t handshaking      # number of connections in a handshake
     int64_t handshakes_checked  # when these were last checked, in ns
-    IoLoop* tls_loops[64]    # loops to which START_TLS moves connections; it is refused if there are none
+    IoLoop* tls_loops[IO_LOOPS_MAX]    # loops to which START_TLS moves connections; it is refused if there are none
     int tls_loop_count, tls_loop_next
-    IoLoop* peers[64]
+    IoLoop* peers[IO_LOOPS_MAX]
     int peer_count, peer_next
     int64_t stopping         # atomic; 1: finish the requests in progress, 2: at once
     LoopStats stats

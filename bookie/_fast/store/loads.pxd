@@ -4,10 +4,11 @@ For threads of the read pool.
 """
 from libc.stdint cimport int64_t, uint32_t
 
+from bookie._fast.base.bounds cimport READ_THREADS_MAX
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 
 cdef enum:
-    LOADS_MOST = 256         # threads of the read pool
+    LOADS_MOST = READ_THREADS_MAX
 
 cdef struct Load:
     int64_t ledger

@@ -6,6 +6,7 @@ shard's lock (`take_watchers`), and afterwards posts the ledger's id. Any thread
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.bounds cimport IO_LOOPS_MAX
 from bookie._fast.base.sync cimport (
     bk_load,
     bk_store,
@@ -19,7 +20,7 @@ from bookie._fast.store.ledger_table cimport Ledger
 
 cdef enum:
     NOTICES_MOST = 1024
-    BOARD_MOST = 64
+    BOARD_MOST = IO_LOOPS_MAX
 
 cdef struct Notices:
     pthread_mutex_t lock

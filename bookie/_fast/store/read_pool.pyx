@@ -26,6 +26,7 @@ from bookie._fast.store.gather cimport answer_begin, answer_release
 from bookie._fast.store.loads cimport loads_init
 from bookie._fast.store.read_path cimport Reading, answer_from_disk, learn_lac, read_ahead
 from bookie._fast.store.storage cimport StorageEngine
+from bookie._fast.store.stores cimport STORES_MOST
 from bookie._fast.wire.request cimport URGENT
 
 
@@ -197,7 +198,7 @@ cdef class ReadPoolWorkers:
 
     def run(self) -> None:
         """Serve reads until `stop`, with index readers of this thread's own."""
-        cdef IndexReader* readers[64]
+        cdef IndexReader* readers[STORES_MOST]
         cdef uint32_t count = self.pool.stores.count
         cdef uint32_t i
         with nogil:

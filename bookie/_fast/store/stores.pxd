@@ -4,6 +4,7 @@ A shard's lock guards ledgers and runs and so orders adds and fences. It is held
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.bounds cimport DIRECTORIES_MAX
 from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.waker cimport Waker
@@ -27,7 +28,7 @@ from bookie._fast.store.stats cimport StoreOps, StoreStats
 
 cdef enum:
     SHARDS = 64
-    STORES_MOST = 64
+    STORES_MOST = DIRECTORIES_MAX
 
 cdef struct Shard:
     pthread_mutex_t lock
@@ -66,9 +67,8 @@ cdef struct Store:
 cdef struct Storage:
     # All ledger directories and journals. Ledger L belongs to store L mod count and to journal L mod journal_count.
     Store* stores[STORES_MOST]
-    uint32_t count
     Journal* journals[STORES_MOST]
-    uint32_t journal_count
+    uint32_t count, journal_count
     FileOps* ops
     bint write_data              # False: entries are not journaled
     int64_t read_only            # atomic

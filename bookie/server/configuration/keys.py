@@ -37,9 +37,9 @@ GROUPS = (
             Key("allowLoopback", "identity.allow_loopback", bool, "false", "Permit an id on 127.x, which no other"
                 " machine can reach."),
             Key("allowEphemeralPorts", "server.allow_ephemeral_ports", bool, "false", "Permit `bookiePort=0`."),
-            Key("serverNumIOThreads", "network.io_threads", int, "0", "Number of I/O loops; 0 means one for each CPU.",
-                high=1024, differs="2 x CPUs; our loops never block, so a second one on a CPU would only add context"
-                " switches"),
+            Key("serverNumIOThreads", "network.io_threads", int, "0", "Number of I/O loops; 0 means one for each CPU."
+                " Together with `tlsIOThreads` there can be 64.", high=BOUNDS.io_loops, differs="2 x CPUs; our loops"
+                " never block, so a second one on a CPU would only add context switches"),
             *loop_keys(),
             Key("policyThreads", "network.policy_threads", int, "2", "Number of threads for bookie info and lists of"
                 " entries, and the same number for authentication. Adds and reads never wait for them.", low=1,
@@ -199,7 +199,7 @@ GROUPS = (
                 " this size.", low=16, high=BOUNDS.journal_file_bytes // MIB, unit="MiB", scale=MIB,
                 differs="2048; journal files are reused after the backups, and smaller ones sooner"),
             Key("journalMaxBackups", "journal.backups_max", int, "5", "Number of journal files kept after a checkpoint"
-                " no longer needs them.", high=10_000),
+                " no longer needs them.", high=BOUNDS.journal_backups),
             Key("journalMaxBacklogMB", "journal.backlog_bytes_max", int, "0", "A journal that holds more than this for"
                 " ledger directories that were not flushed accepts no more adds. At half of it at the latest, what"
                 " these directories have in memory is journaled again, so that older files can be deleted. 0 means a"
@@ -296,7 +296,7 @@ GROUPS = (
             Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Maximum number of entry logs that are held"
                 " open for reads.", low=4, high=1_000_000),
             Key("numReadWorkerThreads", "storage.read_threads", int, "32", "Number of threads that read from disk."
-                " Reads from memory need none.", low=1, high=1024),
+                " Reads from memory need none.", low=1, high=BOUNDS.read_threads),
             Key("maxPendingReadRequests", "storage.read_queue_max", int, "10000", "Maximum number of reads that wait"
                 " for the disk; more are refused with `ETOOMANYREQUESTS`.", low=1, high=10_000_000),
         ),

@@ -201,7 +201,8 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
     if not fields["metadata"]["service_uri"]:
         fields["metadata"]["service_uri"] = _legacy_uri(values)
     if not fields["network"]["io_threads"]:
-        fields["network"]["io_threads"] = cores()
+        tls = fields["tls"]["io_threads"] if fields["tls"]["provider_factory"] else 0
+        fields["network"]["io_threads"] = min(cores(), BOUNDS.io_loops - int(tls))  # type: ignore[arg-type]
     recovery = {name: values[name] for name in RECOVERY_KEYS}
     fields["recovery"] = {"enabled": recovery.pop("autoRecoveryDaemonEnabled"), "keys": recovery}  # type: ignore[dict-item]
     disks, storage, journal = fields["disks"], fields["storage"], fields["journal"]
@@ -262,6 +263,10 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     ):  # fmt: skip
         if not fits:
             yield lower, f"it is not below {upper}", f"lower it, or raise {upper}"
+    loops = network.io_threads + (settings.tls.io_threads if settings.tls.provider_factory else 0)
+    if loops > BOUNDS.io_loops:
+        reason = f"with tlsIOThreads there are {loops} I/O loops, but there can be at most {BOUNDS.io_loops}"
+        yield "serverNumIOThreads", reason, "lower it, or tlsIOThreads"
     if network.auth_bytes_max > network.early_bytes_max:
         yield (
             "authMessageSizeMax",
@@ -335,6 +340,8 @@ def _directory_contradictions(settings: Settings) -> Iterator[tuple[str, str, st
     ):
         if len(set(directories)) != len(directories):
             yield key, "it has a directory twice", "list each directory once"
+        if len(directories) > BOUNDS.directories:
+            yield key, f"it has {len(directories)} directories", f"list at most {BOUNDS.directories}"
     indexes, ledgers = len(storage.index_directories), len(storage.ledger_directories)
     if indexes != ledgers:
         yield (
