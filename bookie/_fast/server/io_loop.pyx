@@ -410,7 +410,6 @@ cdef class IoLoopRunner:
 
     def stats(self) -> dict[str, object]:
         stats = dict(self.loop.stats)
-        del stats["batches"]
         stats["errors"] = list(self.loop.stats.errors)
         stats["turned_away"] = list(self.loop.rejections.totals)
         stats.update(<dict> self.loop.polls.stats)
@@ -424,7 +423,7 @@ cdef class IoLoopRunner:
 
     def batches(self):
         """Return the batch reads answered so far, by duration and size. Any thread."""
-        return batch_view(&self.loop.stats.batches)
+        return batch_view(&self.loop.batches)
 
     def ops(self):
         """Return durations of requests, by name failed and succeeded, and of adds by journal. Any thread."""

@@ -18,7 +18,7 @@ from bookie._fast.server.long_polls cimport Polls
 from bookie._fast.server.loop_ops cimport LoopOps
 from bookie._fast.server.policy cimport PolicyInbox, PolicyQueue
 from bookie._fast.server.rejections cimport Rejections
-from bookie._fast.server.stats cimport LoopStats
+from bookie._fast.server.stats cimport BatchStats, LoopStats
 from bookie._fast.server.turn cimport Turns
 from bookie._fast.store.read_pool cimport Inbox, ReadPool
 from bookie._fast.store.stores cimport STORES_MOST, Storage
@@ -78,6 +78,7 @@ cdef struct IoLoop:
     int peer_count, peer_next
     int64_t stopping         # atomic; 1: finish the requests in progress, 2: at once
     LoopStats stats
+    BatchStats batches
     LoopOps ops
     DirectoryOps* directories    # one for each store
 

@@ -295,7 +295,7 @@ cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, cons
     if request.op == BATCH_READ_ENTRY:
         now = now_ns()
         took = now - request.phase_ns    # without a wait for the LAC or a fence
-        batch_note(&loop.stats.batches, took, <int64_t> found.bytes if found != NULL else -1)
+        batch_note(&loop.batches, took, <int64_t> found.bytes if found != NULL else -1)
         took -= request.queued_ns
         op_took(&loop.ops, op_of(request.op, request.flags), success, now - request.begun)
     else:

@@ -55,7 +55,6 @@ cdef struct LoopStats:
     int64_t inline_commits
     int64_t upgrades         # connections that changed to TLS
     int64_t errors[CODES]    # by Status
-    BatchStats batches
 
 # Count a batch read answered after `ns`, with `size` bytes of records; -1 for an error, which has no size.
 cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil

@@ -4,6 +4,7 @@ from collections import namedtuple
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
+from bookie._fast.base.sync cimport bk_count, bk_load
 from bookie._fast.base.types cimport (
     BAD_REQUEST,
     BAD_VERSION,
@@ -42,19 +43,20 @@ cdef inline int bucket(const int64_t* edges, int count, int64_t unit, int64_t va
 
 
 cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil:
-    stats.times[bucket(time_edges, TIME_EDGES, NS_IN_MS, ns)] += 1
-    stats.sum_ns += ns
+    bk_count(&stats.times[bucket(time_edges, TIME_EDGES, NS_IN_MS, ns)], 1)
+    bk_count(&stats.sum_ns, ns)
     if size >= 0:
-        stats.sizes[bucket(size_edges, SIZE_EDGES, 1, size)] += 1
-        stats.sum_bytes += size
+        bk_count(&stats.sizes[bucket(size_edges, SIZE_EDGES, 1, size)], 1)
+        bk_count(&stats.sum_bytes, size)
 
 
 cdef object batch_view(const BatchStats* stats):
     return BatchView(
         Histogram(tuple([time_edges[i] for i in range(TIME_EDGES)]),
-                  tuple([stats.times[i] for i in range(TIME_EDGES + 1)]), <double> stats.sum_ns / <double> NS_IN_MS),
+                  tuple([bk_load(&stats.times[i]) for i in range(TIME_EDGES + 1)]),
+                  <double> bk_load(&stats.sum_ns) / <double> NS_IN_MS),
         Histogram(tuple([size_edges[i] for i in range(SIZE_EDGES)]),
-                  tuple([stats.sizes[i] for i in range(SIZE_EDGES + 1)]), stats.sum_bytes))
+                  tuple([bk_load(&stats.sizes[i]) for i in range(SIZE_EDGES + 1)]), bk_load(&stats.sum_bytes)))
 
 
 def merged(views) -> BatchView:
