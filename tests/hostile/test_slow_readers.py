@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
@@ -23,13 +23,15 @@ from tests.hostile import v3
 from tests.hostile.local import STOP_S, LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, add, batch, entry_of, read, records
 from tests.hostile.tls_peer import settings_of
-from tests.hostile.wires import SLOW, Wire, checked, fill, stored
+from tests.hostile.wires import BYTES, SLOW, Wire, checked, fill, stored
 from tests.reference.wire_v2 import ADD, Request
 
 HOT, COLD, MIXED = 1, 2, 3
 NO_FRAME = struct.pack(">i", 1) + b"\0"
 """What neither protocol can read."""
 FLOOD = 60
+OUT_LITTLE = 1 << 16
+"""The bytes that any batch may have, however much of the budget is taken."""
 SILENT_MS = 300
 """Kernels delay an acknowledgement, and with it what follows, by at most 200 ms."""
 SMALL: dict[str, Any] = {
@@ -342,6 +344,46 @@ def test_connections_that_end_in_the_middle_while_the_ring_turns(spoken: Wire) -
         until_unpinned(bookie)
         assert bookie.stat("uncached_read_bytes") == 0
         bookie.until("read_pool_jobs", lambda jobs: jobs == 0)
+
+
+@pytest.mark.parametrize("ends", [Peer.abort, Peer.close])
+def test_connections_that_end_while_the_disk_stalls_leave_nothing_behind(
+    tmp_path: Path, faulty: ModuleType, ends: Callable[[Peer], None]
+) -> None:
+    """B17, B21: peers that do not read end while the disk owes them batches, and a flush needs the memory of their
+    unsent output. What they were owed does not count any longer: another client gets as much at once as before, far
+    more than it would if the budget were taken.
+    """
+    small = {**SMALL, "output_bytes_max": 4 * MIB}
+    with local_bookie(tmp_path, files=faulty.FaultyFiles(), **small) as bookie, bookie.peer() as other:
+        fill(other, COLD, range(100))
+        assert bookie.storage.checkpoint()
+        for _ in range(12):
+            fill(other, HOT, range(50))
+            stall = faulty.plan("pread", "STALL", suffix=".log", times=-1)
+            with ExitStack() as stack:
+                slow = [stack.enter_context(bookie.peer(**SLOW)) for _ in range(3)]
+                for one in slow:
+                    one.send(*(batch(COLD, at, count=20) for at in range(0, 100, 20)))
+                    one.send(*(batch(HOT, 0, count=50) for _ in range(5)))
+                assert faulty.wait_hit(stall, STOP_S)
+                flush = threading.Thread(target=bookie.storage.checkpoint, daemon=True)
+                flush.start()
+                assert in_time(flush)
+                for one in slow:
+                    ends(one)
+                fill(other, MIXED, range(1))
+            faulty.clear()
+            faulty.release()
+            bookie.until("read_pool_jobs", lambda jobs: jobs == 0)
+        bookie.until("connections", lambda count: count == 1)
+        until_unpinned(bookie)
+        for entry in range(0, 100, 10):
+            checked(COLD, entry, [other.ask(read(COLD, entry)).body])
+        other.send(batch(COLD, 0, count=50))
+        checked(COLD, 0, found := records(other.answer().body))
+        assert len(found) * BYTES > 3 * OUT_LITTLE
+        assert bookie.stat("output_buffer_bytes") < MIB
 
 
 def test_an_orderly_stop_beside_slow_readers(tmp_path: Path) -> None:
