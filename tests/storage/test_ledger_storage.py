@@ -2,10 +2,12 @@
 order of adds, fences, flushes, reads and restarts (B4, B5, B6, B7, B8, B10, B11, B21).
 """
 
+import errno
 import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -155,3 +157,11 @@ TestStores = StoresMachine.TestCase
 TestStores.settings = settings(
     max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_indexes_that_the_address_space_cannot_hold(tmp_path: Path) -> None:
+    """The error says which file, why, and what to do."""
+    with pytest.raises(OSError, match="lower dbStorage_indexMapSizeGb") as caught:
+        Opened(tmp_path, ledger_dirs=3, index_map_bytes=1 << 46)
+    assert caught.value.errno == errno.ENOMEM
+    assert Path(caught.value.filename).name == "locations.lmdb"

@@ -1,4 +1,5 @@
 """Opening one ledger directory, and all of a bookie's: caches, index and entry logs."""
+from libc.errno cimport ENOMEM
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -43,6 +44,7 @@ from bookie._fast.index.location cimport (
     index_close,
     index_each_fence,
     index_each_ledger,
+    index_error_text,
     index_open,
     index_read_through,
     index_reader,
@@ -195,7 +197,9 @@ cdef class DirectoryStore:
         with nogil:
             store.index = index_open(path, map_bytes, &error)
         if store.index == NULL:
-            raise OSError(error, "cannot open the location index", index_directory)
+            reason = index_error_text(error).decode()
+            remedy = "; lower dbStorage_indexMapSizeGb" if error == ENOMEM else ""
+            raise OSError(error, f"the location index cannot be opened: {reason}{remedy}", index_directory)
         index_read_through(store.index, files.ops)
         # LMDB syncs its file, but not its directory entry and that of its directory, which may both be new.
         for name in (index_directory, os.path.dirname(index_directory)):

@@ -270,7 +270,7 @@ GROUPS = (
                 unit="ms"),
             Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"
                 " index, which takes neither memory nor disk space. An index that fills it gets twice as much.", low=1,
-                high=1 << 16, unit="GiB", scale=GIB),
+                high=1 << 14, unit="GiB", scale=GIB),
             Key("dbStorage_maxLedgers", "storage.ledgers_max", int, "500000", "Maximum number of ledgers of the"
                 " bookie, over all directories, with about 400 bytes of memory each. Further new ledgers are refused"
                 " with `EREADONLY`, while existing ones are not affected. Recoveries and fences may add an eighth"
