@@ -61,15 +61,19 @@ def test_one_read_comes_before_the_rest_of_a_flood(bookie: LocalBookie, faulty: 
             one.close()
 
 
-def test_a_full_queue_has_room_for_who_has_nothing_else_waiting(tmp_path: Path, faulty: ModuleType) -> None:
-    """The connection that filled the queue is refused, but the only read of another connection is not."""
-    limits = {**SMALL, "pending_reads_max": 40}
+@pytest.mark.parametrize("limit", [{"pending_reads_max": 40}, {"read_queue_max": 39}], ids=["of a loop", "in all"])
+def test_a_full_queue_has_room_for_who_has_nothing_else_waiting(
+    tmp_path: Path, faulty: ModuleType, limit: dict[str, int]
+) -> None:
+    """The connection that filled the queue is refused, which is counted, but the only read of another is not."""
+    limits = {**SMALL, **limit}
     with local_bookie(tmp_path, files=faulty.FaultyFiles(), **limits) as bookie, bookie.peer() as flood:
         fill(flood, COLD, range(ENTRIES))
         assert bookie.storage.checkpoint()
         stall = faulty.plan("pread", "STALL", suffix=".log")
-        flood.send(*(read(COLD, entry) for entry in range(10, 610, 10)))
+        flood.send(read(COLD, 10))
         assert faulty.wait_hit(stall, STOP_S)
+        flood.send(*(read(COLD, entry) for entry in range(20, 610, 10)))
         bookie.until("refused_reads", lambda refused: refused == 20)
         with bookie.peer() as victim:
             victim.send(read(COLD, ENTRIES - 1))

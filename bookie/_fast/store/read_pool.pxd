@@ -20,7 +20,7 @@ cdef struct Inbox:
     bint closed              # the loop takes no more jobs
     int64_t owed             # jobs submitted whose completion was not collected; used by the loop only
     int64_t owed_max
-    int64_t refused          # jobs above that limit
+    int64_t refused          # jobs above this limit or that of the pool
     Waker* waker
 
 cdef struct PoolJob:

@@ -97,19 +97,24 @@ cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogi
     return most + (most // 4 if urgent else most // 8 if first else 0)
 
 
+cdef Status refused(Inbox* inbox) noexcept nogil:
+    if inbox != NULL:
+        inbox.refused += 1
+    return TOO_MANY_REQUESTS
+
+
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
     cdef Status status = OK
     cdef bint urgent = request.flags & URGENT != 0
     cdef bint first = inbox != NULL and bk_load_pointer(&queue.first) == NULL
     if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= widened(inbox.owed_max, False, first):
-        inbox.refused += 1
-        return TOO_MANY_REQUESTS
+        return refused(inbox)
     if bk_load(&pool.queued) >= widened(pool.queued_max, urgent, first):
-        return TOO_MANY_REQUESTS
+        return refused(inbox)
     job = <PoolJob*> malloc(sizeof(PoolJob)) if bk_load(&pool.jobs) < jobs_most(pool.queued_max) else NULL
     if job == NULL:
-        return TOO_MANY_REQUESTS
+        return refused(inbox)
     bk_add(&pool.jobs, 1)
     job.request = request[0]
     job.inbox = inbox
