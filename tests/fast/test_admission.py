@@ -221,6 +221,19 @@ def test_a_ledger_is_fenced_once(tmp_path: Path, faulty: ModuleType) -> None:
         assert other.ask(add(1, 11, b"x")).code == FENCED
 
 
+def test_adds_that_wait_for_others_go_on_with_their_acknowledgements(tmp_path: Path) -> None:
+    """With a single add in progress at a time, the next one is read when its predecessor is acknowledged. It waited for
+    a tick of the loop, so that this took 80 s.
+    """
+    with (
+        local_bookie(tmp_path, adds_in_progress_max=1, sync_data=False, **ONE_LOOP) as bookie,
+        bookie.peer() as peer,
+    ):
+        peer.send(*adds(range(8000)))
+        bookie.until("adds", lambda served: served == 8000)
+        assert {peer.answer().code for _ in range(8000)} == {0}
+
+
 def test_adds_in_progress_stop_the_reading(tmp_path: Path, faulty: ModuleType) -> None:
     """Adds beyond this limit are not refused: they are read and served in order when the disk continues."""
     with (

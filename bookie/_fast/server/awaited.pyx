@@ -47,6 +47,8 @@ cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_
     ack = ack_next(queue, group)
     if ack == NULL:
         return True
+    if loop.stalled and loop.limits.adds_in_progress_max:
+        loop.more_acks = True    # connections that this makes room for continue at once
     now = now_ns()
     while ack != NULL:
         if ack.op != ADD_ENTRY:

@@ -52,7 +52,7 @@ cdef struct IoLoop:
     Conn* conns
     Conn* dirty
     Turns turns
-    bint more_acks           # published ones were left for the next round
+    bint more_acks           # the next round follows at once: published ones are left, or connections wait for these
     int64_t stalled          # number of stalled connections
     int64_t now              # monotonic; beginning of this round
     int64_t revocations_seen
