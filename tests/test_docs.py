@@ -43,6 +43,37 @@ def blocks(page: str, kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
+def code() -> str:
+    """The source of the product, with neighbouring string literals joined."""
+    files = (file for folder in ("bookie", "admin") for file in sorted((DOCS.parent / folder).rglob("*.py*")))
+    text = "\n".join(file.read_text() for file in files if file.suffix in {".py", ".pyx"})
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def quoted(page: str) -> list[str]:
+    """The texts of several words that are quoted in the first column of the tables of a page."""
+    rows = (line.split("|")[1] for line in (DOCS / page).read_text().splitlines() if line.startswith("| "))
+    return [text for row in rows for text in re.findall(r"`([^`]+)`", row) if " " in text]
+
+
+@pytest.mark.parametrize("page", ["fatal.md", "troubleshoot.md"])
+def test_messages_are_as_the_code_has_them(page: str) -> None:
+    """An operator finds the line of a log or an error in the documentation; `...` stands for what varies."""
+    texts, source = quoted(page), code()
+    assert texts
+    for text in texts:
+        for part in re.split(r"\.\.\.|: | port=", text):
+            assert part.strip() in source, f"{text!r} of {page}: the code says nothing like {part!r}"
+
+
+def test_fatal_messages_are_listed() -> None:
+    """docs/fatal.md has every message with which the latch is set."""
+    listed = tuple(text.partition("...")[0] for text in quoted("fatal.md"))
+    messages = re.findall(r'fatal(?:_set|\.trip)\(f?"([^"{]+)', code())
+    assert messages
+    assert [message for message in messages if not message.startswith(listed)] == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_run(page: str, bookie_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `bkadmin` line ends with 0; loads are cut short."""
