@@ -15,9 +15,12 @@ READABLE_FILE = 0o666
 
 
 def make_directories(path: Path) -> None:
-    """Create the directory and its missing parents, accessible to the owner only. Existing ones keep their mode."""
+    """Create the directory and its missing parents durably, accessible to the owner only. Existing ones keep their
+    mode.
+    """
     for step in reversed([step for step in (path, *path.parents) if not step.exists()]):
         step.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
+        sync_directory(step.parent)
     path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # NotADirectoryError, FileExistsError if it is something else
 
 

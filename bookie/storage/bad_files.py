@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from bookie.errors import StartRefused
 from bookie.storage.layout import HEX_NAME
-from bookie.storage.tools.verify_index import is_whole, never_committed, verify_index
+from bookie.storage.tools.verify_index import is_whole, verify_index
 
-__all__ = ["bad_logs", "BadFile", "require_sound_index", "tell_bad_logs"]
+__all__ = ["bad_logs", "BadFile", "has_sound_index", "tell_bad_logs"]
 
 HEADER = struct.Struct(">4siqi")
 HEADER_BYTES = 1024
@@ -101,32 +101,27 @@ def tell_bad_logs(directory: Path) -> int:
     return found
 
 
-def require_sound_index(index: Path) -> None:
-    """Raise StartRefused if the file of the index cannot be read, is not an LMDB file, or lacks pages that it
-    references.
+def has_sound_index(index: Path) -> bool:
+    """Return whether the directory holds an index.
 
-    LMDB would trust such a file, and the process would crash later. A directory without the file is fine, and a file
-    whose creation was interrupted is removed.
+    Raises StartRefused if the file of the index cannot be read, is not an LMDB file, or lacks pages that it
+    references: LMDB would trust such a file, and the process would crash later.
     """
     path = index / "data.mdb"
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise _refused(f"{path}: it is not a regular file")
-        if status.st_size == 0:  # the process ended while it created the file
-            return
-        if never_committed(index):  # so it did, or a full disk or power cut ended the creation: the file holds nothing
-            path.unlink()
-            return
         if is_whole(index):
-            return
+            return True
     except FileNotFoundError:
-        return
+        return False
     except OSError as error:
         raise _refused(f"{path}: it cannot be read ({error.strerror})") from None
     found = verify_index(index)
     if not found.sound:
         raise _refused(found.problems[0].removesuffix("; rebuild the index"))
+    return True
 
 
 def _refused(problem: str) -> StartRefused:

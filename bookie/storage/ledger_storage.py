@@ -26,20 +26,14 @@ from bookie._fast.store.ledger_table import LEDGER_BYTES
 from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.store.storage import DirectoryStore, StorageEngine
-from bookie.durable import PRIVATE_DIRECTORY, make_directories
+from bookie.durable import make_directories, sync_directory
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
-from bookie.storage.bad_files import require_sound_index, tell_bad_logs
+from bookie.storage.bad_files import has_sound_index, tell_bad_logs
 from bookie.storage.index_mending import mend_index
 from bookie.storage.index_repair import IndexRepair
-from bookie.storage.layout import (
-    INDEX_NAME,
-    current,
-    journal_files,
-    leftover_journal_files,
-    next_log_id,
-)
+from bookie.storage.layout import INDEX_NAME, current, journal_files, leftover_journal_files, next_log_id
 from bookie.storage.marks import find_marks
 from bookie.storage.recovery import Progress, RecoveryReport, Tolerance
 from bookie.storage.replays import Replay
@@ -47,6 +41,7 @@ from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
 from bookie.storage.takeover import take_over
 from bookie.storage.takeover.disks import was_taken_over
+from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.progress import no_progress
 
 __all__ = ["LedgerStorage"]
@@ -129,6 +124,7 @@ class LedgerStorage:
             )
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
             make_directories(path)
+            sync_directory(path.parent)  # an earlier start may have ended right after it created the directory
         self._java_locks = take_over(
             ledger_dirs,
             index_dirs,
@@ -194,8 +190,9 @@ class LedgerStorage:
                 log.warning("there are more ledgers than dbStorage_maxLedgers", extra={**facts, "remedy": remedy})
 
     def _open_store(self, directory: Path, index: Path) -> DirectoryStore:
-        index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
-        require_sound_index(index)
+        if not has_sound_index(index):
+            with new_index(index, map_bytes=self.storage.index_map_bytes):
+                pass  # the empty index appears as a whole, however its creation is interrupted
         tell_bad_logs(directory)
         give_back_blocks(directory)
         try:

@@ -164,4 +164,4 @@ def test_indexes_that_the_address_space_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="lower dbStorage_indexMapSizeGb") as caught:
         Opened(tmp_path, ledger_dirs=3, index_map_bytes=1 << 46)
     assert caught.value.errno == errno.ENOMEM
-    assert Path(caught.value.filename).name == "locations.lmdb"
+    assert Path(caught.value.filename).name == "locations.lmdb.new"

@@ -2,6 +2,8 @@
 from bookie._fast.base.file cimport Files
 from bookie._fast.index.location cimport IndexReader, LocationIndex
 
+cdef index_failure(int error, str path)
+
 cdef class Index:
     # An open environment, including the writing side. Used by one thread.
     cdef LocationIndex* raw

@@ -203,6 +203,12 @@ cdef class Reader:
         return 0
 
 
+cdef index_failure(int error, str path):
+    """Return the OSError of an index that cannot be opened; `error` is an errno or a code of LMDB."""
+    remedy = "; lower dbStorage_indexMapSizeGb" if error == errno.ENOMEM else ""
+    return OSError(error, f"the location index cannot be opened: {index_error_text(error).decode()}{remedy}", path)
+
+
 cdef class Index:
     """An open location index and its writing side."""
 
@@ -219,8 +225,7 @@ cdef class Index:
         with nogil:
             index.raw = index_open(text, map_bytes, &error)
         if index.raw == NULL:
-            raise OSError(error if error > 0 else errno.EIO,
-                          f"the location index cannot be opened: {index_error_text(error).decode()}", os.fspath(path))
+            raise index_failure(error, os.fspath(path))
         index.readers = []
         index.files = files if files is not None else Files()
         index_read_through(index.raw, index.files.ops)

@@ -1,5 +1,4 @@
 """Opening one ledger directory, and all of a bookie's: caches, index and entry logs."""
-from libc.errno cimport ENOMEM
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -44,12 +43,12 @@ from bookie._fast.index.location cimport (
     index_close,
     index_each_fence,
     index_each_ledger,
-    index_error_text,
     index_open,
     index_read_through,
     index_reader,
     index_reader_free,
 )
+from bookie._fast.index.view cimport index_failure
 from bookie._fast.journal.commit cimport JournalCommitter
 from bookie._fast.journal.files cimport journal_bytes_since
 from bookie._fast.store.failed_reads cimport failed_reads_init, failed_reads_take
@@ -197,9 +196,7 @@ cdef class DirectoryStore:
         with nogil:
             store.index = index_open(path, map_bytes, &error)
         if store.index == NULL:
-            reason = index_error_text(error).decode()
-            remedy = "; lower dbStorage_indexMapSizeGb" if error == ENOMEM else ""
-            raise OSError(error, f"the location index cannot be opened: {reason}{remedy}", index_directory)
+            raise index_failure(error, index_directory)
         index_read_through(store.index, files.ops)
         # LMDB syncs its file, but not its directory entry and that of its directory, which may both be new.
         for name in (index_directory, os.path.dirname(index_directory)):

@@ -57,9 +57,8 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
         opened.close()
         _remove(building)
         raise
-    if not index.is_dir():
-        index.mkdir(PRIVATE_DIRECTORY)
-        sync_directory(index.parent)
+    index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
+    sync_directory(index.parent)
     sync_directory(building)
     (building / "data.mdb").replace(index / "data.mdb")
     step("swapped")
@@ -69,8 +68,11 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
 
 
 def _remove(building: Path) -> None:
-    """Remove only the files of an index. Any other file there makes `rmdir` fail, which stops the tool."""
+    """Remove only the files of an index, and what a crash left of writing one. Any other file there makes `rmdir` fail,
+    which stops the tool.
+    """
     for name in FILES:
-        (building / name).unlink(missing_ok=True)
+        for path in (building / name, *building.glob(f".{name}.*")):
+            path.unlink(missing_ok=True)
     if building.is_dir():
         building.rmdir()

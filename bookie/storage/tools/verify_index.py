@@ -4,7 +4,6 @@ LMDB trusts its file: a missing page ends the process, and a wrong one leads any
 plain reads, so that damage is found and reported. The checksums of the values are verified too.
 """
 
-import resource
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 from bookie._fast.index.codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
 from bookie._fast.index.doubts import unpack_doubt
 
-__all__ = ["IndexVerified", "is_whole", "never_committed", "table_values", "verify_index"]
+__all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
 
 PAGE_HEAD = struct.Struct("<QHHHH")
 META = struct.Struct("<IIQQ")
@@ -88,15 +87,6 @@ def is_whole(index: Path) -> bool:
         return _Walk(path, file).is_whole()
 
 
-def never_committed(index: Path) -> bool:
-    """Return whether `data.mdb` is what LMDB leaves when its creation is interrupted: at most the two meta pages, and
-    no commit. Raises OSError if the file cannot be read.
-    """
-    path = index / "data.mdb"
-    with path.open("rb") as file:
-        return _Walk(path, file).never_committed()
-
-
 def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], tuple[str, ...]]:
     """Return (key, value) of everything in one table, and the problems of that table; other tables are not examined."""
     path = index / "data.mdb"
@@ -155,12 +145,6 @@ class _Walk:
         """Return whether there is a commit, and the file is as long as it says."""
         meta = self._newest_meta()
         return meta is not None and self._path.stat().st_size >= (meta.last_page + 1) * meta.page_bytes
-
-    def never_committed(self) -> bool:
-        """Return whether the file ends with the meta pages, and neither of them names a commit."""
-        meta = self._newest_meta()
-        page_bytes = meta.page_bytes if meta is not None else resource.getpagesize()
-        return self._path.stat().st_size <= 2 * page_bytes and (meta is None or meta.transaction == 0)
 
     def run(self) -> IndexVerified:
         """Verify the whole file."""
