@@ -1,20 +1,13 @@
 """Play worlds of the engine: `python -m tests.engine 0:1000`; one with a trace: `python -m tests.engine 17 --trace`."""
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+
+from tests.engine.seeds import fixed_environment, seeds_of
 
 COUNTED = ("runs", "kills", "cuts", "steps", "requests")
-
-
-def seeds_of(text: str) -> Iterator[int]:
-    """Yield the seeds that `text` names: single ones and ranges `first:last` without the last, between commas."""
-    for part in text.split(","):
-        first, _, last = part.partition(":")
-        yield from range(int(first), int(last) if last else int(first) + 1)
 
 
 def main() -> int:
@@ -24,10 +17,7 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print the calls of the last run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     given = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        # The order of sets of strings, and the threads of numpy's libraries, must not differ between processes.
-        fixed = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
-        os.execve(sys.executable, [sys.executable, "-m", "tests.engine", *sys.argv[1:]], fixed)  # noqa: S606
+    fixed_environment("tests.engine")
     return play_all(given)
 
 

@@ -162,7 +162,12 @@ class Runtime:
         self._declare(quick, "world_prepare", number, number)
         self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
         self._declare(self._library, "world_exit", None, number)
+        self._declare(quick, "world_return", None)
+        self._declare(quick, "world_kill", None, number, integer)
+        self._declare(quick, "world_pause", None, number, integer)
+        self._declare(quick, "world_fill", None, number, integer)
         self._declare(quick, "network_cut", None, number, number, number)
+        self._declare(quick, "network_listens", number, number)
         self._declare(self._library, "peer_connect", number, ctypes.c_uint32)
         self._declare(self._library, "peer_send", integer, number, text, integer)
         self._declare(self._library, "peer_receive", integer, number, ctypes.c_void_p, integer)
@@ -176,6 +181,12 @@ class Runtime:
         self.end = self._library.peer_end
         self.disk_cut = quick.disk_cut
         self.faults = quick.world_faults
+        self.alive = quick.world_alive
+        self.kill = quick.world_kill
+        self.pause = quick.world_pause
+        self.fill = quick.world_fill
+        self.cut_off = quick.network_cut
+        self.listens = quick.network_listens
 
     @staticmethod
     def _declare(library: Any, name: str, result: Any, *arguments: Any) -> None:
@@ -229,6 +240,25 @@ class Runtime:
     def leave(self) -> None:
         """Give this thread the real clock and the real files again."""
         self._library.world_leave()
+
+    def fork(self, process: int) -> tuple[int, int]:
+        """Fork another process of the world. Return (its pid, 0) here, and (0, its first thread) there."""
+        thread = int(self._quick.world_prepare(process))
+        self._library.world_leave()  # the child must not act as this thread
+        pid = os.fork()
+        if pid == 0:
+            return 0, thread
+        self._quick.world_return()
+        return pid, 0
+
+    def enter(self, thread: int, settings: Settings) -> None:
+        """Be the first thread of a forked process. Returns when it is this thread's turn."""
+        self._quick.disk_no_rules()
+        self._library.world_enter(thread, ctypes.byref(settings))
+
+    def exit(self, status: int) -> None:
+        """End this process, while the others go on."""
+        self._library.world_exit(status)
 
     def rule(self, ops: int, part: str, action: Action, nth: int, times: int, argument: int) -> None:
         """Let `times` calls of `ops` (a bit mask of `Op`) on paths with `part` meet an action, from the `nth` on."""

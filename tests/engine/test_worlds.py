@@ -17,11 +17,9 @@ ALWAYS = 60
 OLD = [line.split()[0] for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line[0] != "#"]
 
 
-def played(*arguments: str) -> str:
+def played(*arguments: str, module: str = "tests.engine") -> str:
     """Play seeds in a process of their own, check that no world has a finding, and return what was printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.engine", *arguments], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
     return done.stdout
 
@@ -50,3 +48,21 @@ def test_new_seeds(core: int) -> None:
     first = random.SystemRandom().randrange(1 << 40)
     print(f"seeds from {first} on, process {core}")
     played(f"{first}:{first + (1 << 20)}", "--seconds", str(SECONDS))
+
+
+def test_a_cluster_in_one_world() -> None:
+    """Real bookies are killed, cut off, filled up and left without power while the real client writes and recovers.
+
+    L1 to L10 hold, and two processes play a seed alike.
+    """
+    outputs = [played("0:6", module="tests.engine.cluster") for _ in range(2)]
+    hashes = {re.search("^hash (.*)$", output, re.MULTILINE)[1] for output in outputs}  # type: ignore[index]
+    assert len(hashes) == 1
+
+
+@pytest.mark.sim
+def test_new_clusters() -> None:
+    """Clusters that nobody has seen before have no finding, for BOOKIE_ENGINE_SECONDS."""
+    first = random.SystemRandom().randrange(1 << 40)
+    print(f"seeds from {first} on")
+    played(f"{first}:{first + (1 << 20)}", "--seconds", str(SECONDS), module="tests.engine.cluster")

@@ -14,10 +14,9 @@ from tests.sim.draw import Draw
 from tests.sim.events import Event
 from tests.sim.face import Client, MakeClient, Reader, Writer
 from tests.sim.loop import Stuck
-from tests.sim.nemesis import Nemesis
 from tests.sim.world import World
 
-__all__ = ["Outcome", "play"]
+__all__ = ["Outcome", "play", "Scenario"]
 
 PATIENT_S = 10_000.0
 ROUNDS = 12
@@ -37,7 +36,7 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
     rng = random.Random(seed)
     draw = draw or Draw.of(rng)
     world = World(draw, rng, bugs)
-    run = _Run(world, make)
+    run = Scenario(world, make)
     problems: list[str] = []
     try:
         world.loop.run(run.run(), steps_max=200_000)
@@ -52,7 +51,9 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
     return Outcome(world, world.history, problems)
 
 
-class _Run:
+class Scenario:
+    """The clients of one world, `run` from the first add to the last read. `waiting` are clients with open calls."""
+
     def __init__(self, world: World, make: MakeClient) -> None:
         self.world = world
         self.waiting: set[str] = set()
@@ -72,10 +73,11 @@ class _Run:
             actors.append(self._tail(f"tail{number}", await self._client(f"tail{number}")))
         if draw.replicator:
             actors.append(self._replicate("replicator", await self._client("replicator")))
-        nemesis = Nemesis(world, draw, random.Random(rng.random()))
+        nemesis = world.nemesis(random.Random(rng.random()))
         tasks = [world.loop.create_task(actor) for actor in actors]
         await asyncio.wait(tasks, timeout=world.first_s + 3 * draw.lasts_s + draw.begins_s)
         nemesis.heal()
+        await world.healed()
         if not self._ledger.done():
             await asyncio.wait([tasks[0]], timeout=PATIENT_S)
         await asyncio.wait(tasks, timeout=PATIENT_S)

@@ -12,6 +12,7 @@ from tests.sim.events import Event
 from tests.sim.loop import VirtualLoop
 from tests.sim.model_bookie import ModelBookie
 from tests.sim.model_store import ClientStore, ModelStore
+from tests.sim.nemesis import Nemesis
 from tests.sim.network import Link
 
 __all__ = ["Name", "World"]
@@ -72,6 +73,13 @@ class World:
     def store_of(self, who: str) -> ClientStore:
         """Return a client's connection to the store."""
         return next(store for store in self.stores if store.who == who)
+
+    def nemesis(self, rng: random.Random) -> Nemesis:
+        """Schedule the faults of this world."""
+        return Nemesis(self, self.draw, rng)
+
+    async def healed(self) -> None:
+        """Wait until the bookies serve again after all faults have ended; modelled ones do at once."""
 
     def crash(self, who: str) -> None:
         """End a client's process."""

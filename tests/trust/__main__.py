@@ -36,7 +36,8 @@ class Program:
 
 PROGRAMS = {
     "engine": Program("tests.engine", 2_000, "worlds of the engine"),
-    "cluster": Program("tests.sim", 20_000, "worlds of the client's protocol"),
+    "cluster": Program("tests.engine.cluster", 500, "worlds of whole clusters"),
+    "protocol": Program("tests.sim", 20_000, "worlds of the client's protocol"),
 }
 
 

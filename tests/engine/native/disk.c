@@ -52,6 +52,11 @@ void disk_rule(int64_t ops, const char *part, int64_t action, int64_t nth, int64
     snprintf(rule->part, sizeof(rule->part), "%s", part);
 }
 
+void disk_inherit(void)
+{
+    memset(files, 0, sizeof(files));
+}
+
 void disk_no_rules(void)
 {
     rule_count = 0;

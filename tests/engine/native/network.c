@@ -322,6 +322,11 @@ void network_forget(int fd)
                 descriptors[i].watched[j--] = descriptors[i].watched[--descriptors[i].watched_count];
 }
 
+void network_inherit(void)
+{
+    memset(descriptors, 0, sizeof(descriptors));
+}
+
 /* Reset what a process that dies has open, as its kernel would. */
 void network_dies(int process)
 {
@@ -603,6 +608,11 @@ void network_cut(int from, int to, int cut)
 {
     shared->cut_off[from][to] = cut;
     changed_in(to);
+}
+
+int network_listens(int port)
+{
+    return listener_at(port) != NULL;
 }
 
 /* Connect to the first listener from an address; return the connection's number, or -1. */

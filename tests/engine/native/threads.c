@@ -542,6 +542,7 @@ void world_begin(const struct settings *settings)
 /* Prepare the first thread of another process, before it is forked; it passes the number to `world_enter`. */
 int world_prepare(int process)
 {
+    shared->processes[process].alive = 1;
     return new_thread(process)->id;
 }
 
@@ -552,6 +553,8 @@ void world_enter(int thread, const struct settings *settings)
     self = NULL;
     driver = NULL;
     dying = 0;
+    network_inherit();
+    disk_inherit();
     await_turn(t);
     join_world(t->process, settings);
     self = t;
@@ -567,6 +570,33 @@ void world_exit(int status)
 void world_leave(void)
 {
     self = NULL;
+}
+
+/* Come back into the world, as the driver that has left it; nobody else had a turn since. */
+void world_return(void)
+{
+    self = driver;
+}
+
+/* Let a process die at its n-th call from now on. */
+void world_kill(int process, int64_t calls)
+{
+    shared->processes[process].settings.kill_at = shared->processes[process].steps + calls;
+}
+
+/* Let all threads of a process stand still until a time. */
+void world_pause(int process, int64_t until)
+{
+    for (int i = 0; i < shared->thread_count; i++)
+        if (shared->threads[i].process == process)
+            shared->threads[i].paused_until = until;
+}
+
+/* Let the disk of a process have no space from now on, until a time. */
+void world_fill(int process, int64_t until)
+{
+    shared->processes[process].settings.full_from = shared->now;
+    shared->processes[process].settings.full_to = until;
 }
 
 /* Let the others run until this process is notified (1), the time is reached (0), or the process is to die (2), in

@@ -154,6 +154,9 @@ void finish(int status, const char *finding) __attribute__((noreturn));
 int network_owns(int fd);
 void network_forget(int fd);
 void network_dies(int process);
+/* Forget the descriptors of the process that this one was forked from. */
+void network_inherit(void);
+void disk_inherit(void);
 ssize_t network_read(int fd, void *data, size_t size);
 ssize_t network_write(int fd, const void *data, size_t size);
 

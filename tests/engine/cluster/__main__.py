@@ -1,0 +1,44 @@
+"""Play worlds of whole clusters: `python -m tests.engine.cluster 0:100`, or one with its history: `... 17 --trace`."""
+
+import argparse
+import sys
+import time
+
+from tests.engine.seeds import fixed_environment, seeds_of
+
+
+def main() -> int:
+    """Parse the arguments, play the seeds, and print the findings."""
+    parser = argparse.ArgumentParser(prog="python -m tests.engine.cluster", description=__doc__)
+    parser.add_argument("seeds", help="a seed, first:last (the last one is not played), or several between commas")
+    parser.add_argument("--trace", action="store_true", help="print the history")
+    parser.add_argument("--calls", action="store_true", help="print the last calls")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    given = parser.parse_args()
+    fixed_environment("tests.engine.cluster")
+    from tests.engine.cluster.world import play
+    from tests.engine.runtime import Runtime
+
+    runtime = Runtime()
+    runtime.redirect()
+    begun, worlds, steps, failed, fingerprint = time.monotonic(), 0, 0, 0, 0
+    for seed in seeds_of(given.seeds):
+        if time.monotonic() - begun > given.seconds:
+            break
+        outcome = play(runtime, seed)
+        worlds, steps, fingerprint = worlds + 1, steps + outcome.steps, outcome.fingerprint
+        if given.trace:
+            print("\n".join(outcome.lines))
+        if given.calls:
+            print("\n".join(runtime.trace()))
+        if outcome.findings:
+            failed += 1
+            print(f"seed {seed}: " + "; ".join(outcome.findings), flush=True)
+    rate = worlds * 60 / max(time.monotonic() - begun, 1e-9)
+    print(f"hash {fingerprint:016x}")
+    print(f"{worlds} worlds, {steps} steps, {failed} failed, {rate:.0f}/min")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

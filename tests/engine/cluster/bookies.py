@@ -1,0 +1,114 @@
+"""The bookies of a cluster's world: processes of the real engine, which are killed, cut off and started again."""
+
+import contextlib
+import io
+import logging
+import os
+import signal
+import threading
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from tests.engine.bookie import Engine
+from tests.engine.plan import Plan
+from tests.engine.runtime import Exit, Runtime, Settings
+
+__all__ = ["Bookie"]
+
+FIRST_PORT = 3181
+REAL_SECONDS = 120
+OUTPUT_BYTES = 60_000
+
+
+class Bookie:
+    """One bookie. `process` is its number in the world; process 0 is that of the clients.
+
+    Attributes:
+        name: Its id and address, as host:port.
+        up: Whether its process was started and has not been found dead.
+        boot: The number of the boot of its machine; a power cut begins a new one.
+        findings: Why a process ended that was not killed.
+    """
+
+    def __init__(self, runtime: Runtime, plan: Plan, world: dict[str, int], process: int, root: Path) -> None:
+        self.port = FIRST_PORT + process
+        self.name = f"127.0.0.1:{self.port}"
+        self.process = process
+        self.up = False
+        self.boot = 1
+        self.read_only = False
+        self.lost_data = False
+        self.findings: list[str] = []
+        self._runtime = runtime
+        self._plan = replace(plan, network={**plan.network, "port": self.port})
+        self._world = world
+        self._root = root
+        self._pid = 0
+        self._output = -1
+
+    @property
+    def serving(self) -> bool:
+        """Whether connections are accepted."""
+        return self.up and bool(self._runtime.listens(self.port))
+
+    def start(self) -> None:
+        """Start a process on the bookie's disk. It serves later."""
+        assert not self.up
+        self._output, writing = os.pipe()
+        pid, thread = self._runtime.fork(self.process)
+        if pid == 0:
+            os.close(self._output)
+            self._be(thread, writing)
+        os.close(writing)
+        self._pid, self.up = pid, True
+
+    def reap(self) -> bool:
+        """Return whether the process has died since the last call; then take note of how."""
+        if not self.up or self._runtime.alive(self.process):
+            return False
+        status = self._wait()
+        if status != Exit.KILLED:
+            self.findings.append(f"bookie {self.name} ended with status {status}: {self._said()}")
+        os.close(self._output)
+        self.up = False
+        return True
+
+    def end(self) -> None:
+        """Kill what is left of the process, outside the world."""
+        if self.up:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            self._wait()
+            os.close(self._output)
+            self.up = False
+
+    def cut_power(self, seed: int, mode: int) -> None:
+        """Take back what no sync covers, after the process has died."""
+        self._runtime.disk_cut(self.process, seed, mode)
+        self.boot += 1
+
+    def _wait(self) -> int:
+        _, status = os.waitpid(self._pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _said(self) -> str:
+        with contextlib.suppress(OSError):
+            return os.read(self._output, OUTPUT_BYTES).decode(errors="replace").strip().replace("\n", " | ")[-600:]
+        return ""
+
+    def _be(self, thread: int, output: int) -> NoReturn:
+        """Be the process: open, serve, and never return."""
+        signal.alarm(REAL_SECONDS)
+        log = io.StringIO()
+        logging.basicConfig(stream=log, level=logging.WARNING, force=True)
+        try:
+            self._runtime.enter(thread, Settings(**self._world))
+            Engine(self._plan, self._root, self.boot).start()
+            threading.Event().wait()
+        except BaseException:  # noqa: BLE001 - the parent process reports it
+            log.write(traceback.format_exc())
+        os.write(output, log.getvalue()[-OUTPUT_BYTES:].encode())
+        self._runtime.exit(Exit.RAISED)
+        os._exit(Exit.RAISED)
