@@ -207,7 +207,11 @@ class Replication(Protocol):
         ...
 
     def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
-        """Record that the replicas on `missing` are lost, in addition to those recorded before."""
+        """Record that the replicas on `missing` are lost, in addition to those recorded before.
+
+        The mark gets another version even if all of them were recorded before, so that a worker which is copying
+        does not remove it.
+        """
         ...
 
     def marked(self, ledger_id: int) -> Mark | None: ...
@@ -225,7 +229,9 @@ class Replication(Protocol):
         ...
 
     def finish(self, claim: Claim) -> bool:
-        """Remove mark and lock. Returns False if the ledger was marked again in the meantime; the mark then stays."""
+        """Remove mark and lock. Returns False if the ledger was marked again in the meantime, or our session no longer
+        holds its lock; the mark then stays.
+        """
         ...
 
     def release(self, claim: Claim) -> None:

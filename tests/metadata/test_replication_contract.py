@@ -101,6 +101,36 @@ def test_a_ledger_that_is_marked_anew_stays_marked(cluster: Cluster) -> None:
     assert again.version > claim.version
 
 
+def test_a_mark_that_the_same_bookie_sets_again_stays(cluster: Cluster) -> None:
+    """A bookie may lose a replica again after the worker looked at it; the mark keeps its time, but not its version."""
+    ours, auditor = cluster.connect(), cluster.connect()
+    auditor.replication.mark(7, ["a:1"], 1)
+    claim = ours.replication.claim("w", Random(1), ignore)
+    assert claim is not None
+    auditor.replication.mark(7, ["a:1"], 2)
+    assert not ours.replication.finish(claim)
+    assert ours.replication.marked(7) == Mark(7, ("a:1",), 1)
+    again = ours.replication.claim("w", Random(1), ignore)
+    assert again is not None
+    assert ours.replication.finish(again)
+    assert ours.replication.marked(7) is None
+
+
+def test_who_lost_the_lock_removes_no_mark(cluster: Cluster) -> None:
+    """A new mark has the version of the one that the lock's next holder finished, so the version is not enough."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    theirs.replication.mark(7, ["a:1"], 1)
+    late = ours.replication.claim("late", Random(1), ignore)
+    assert late is not None
+    ours.replication.release(late)
+    next_one = theirs.replication.claim("next", Random(1), ignore)
+    assert next_one is not None
+    assert theirs.replication.finish(next_one)
+    theirs.replication.mark(7, ["b:1"], 2)
+    assert not ours.replication.finish(late)
+    assert ours.replication.marked(7) == Mark(7, ("b:1",), 2)
+
+
 def test_what_others_finished_meanwhile_is_not_claimed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim on a mark that is gone could later remove a new mark by the old version."""
     ours, theirs = cluster.connect(), cluster.connect()
@@ -144,6 +174,51 @@ def test_a_claim_that_fails_leaves_no_lock(cluster: Cluster, monkeypatch: pytest
         ours.replication.claim("w", Random(1), ignore)
     assert theirs.replication.holders() == {}
     assert theirs.replication.claim("w", Random(1), ignore) is not None
+
+
+def failing(replication: Any, monkeypatch: pytest.MonkeyPatch, name: str, *, done: bool) -> None:
+    """Let the next change fail as if the store did not answer for a session timeout, after it was `done` or not."""
+    zookeeper = hasattr(replication, "_session")
+    store, name = (replication._session, "run") if zookeeper else (replication._store, name)
+    real = getattr(store, name)
+
+    def fails(*given: Any, **named: Any) -> None:
+        monkeypatch.setattr(store, name, real)
+        if done:
+            real(*given, **named)
+        raise MetadataStoreError("no answer in time")
+
+    monkeypatch.setattr(store, name, fails)
+
+
+def test_a_lock_whose_answer_never_came_is_released(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the lock would exist as long as the process, and the ledger would never be copied."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    ours.replication.mark(7, ["a:1"], 1)
+    failing(ours.replication, monkeypatch, "put", done=True)
+    with pytest.raises(MetadataStoreError, match="no answer in time"):
+        ours.replication.lock(7).__enter__()
+    assert list(theirs.replication.holders()) == [7]
+    assert theirs.replication.claim("w", Random(1), ignore) is None
+    with ours.replication.lock(8):
+        claim = theirs.replication.claim("w", Random(1), ignore)
+    assert claim is not None
+    assert theirs.replication.finish(claim)
+
+
+def test_a_lock_that_could_not_be_released_goes_later(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that failed is repeated before the next claim."""
+    ours, theirs = cluster.connect(), cluster.connect()
+    ours.replication.mark(7, ["a:1"], 1)
+    claim = ours.replication.claim("w", Random(1), ignore)
+    assert claim is not None
+    failing(ours.replication, monkeypatch, "delete", done=False)
+    with pytest.raises(MetadataStoreError, match="no answer in time"):
+        ours.replication.release(claim)
+    assert list(theirs.replication.holders()) == [7]
+    assert ours.replication.claim("w", Random(1), ignore) == claim
+    assert ours.replication.finish(claim)
+    assert theirs.replication.holders() == {}
 
 
 def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:

@@ -225,7 +225,7 @@ class ReplicationWorker:
     async def _finish(self, claim: Claim) -> None:
         self._failures.pop(claim.ledger, None)
         if not await self._queue.finish(claim):
-            log.info("ledger was marked again ledger=%d", claim.ledger)
+            log.info("the mark stays, since it was set again or the lock was lost ledger=%d", claim.ledger)
 
     async def _release(self, claim: Claim) -> None:
         try:

@@ -19,6 +19,7 @@ from bookie.metadata.driver import Subscription
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.records import replication as formats
 from bookie.metadata.records.replication import Check, Claim, Mark, merge
+from bookie.metadata.unsure_locks import UnsureLocks
 from bookie.metadata.watching import Watch, Watcher
 
 LOCKS = "replicating/"
@@ -37,9 +38,11 @@ class KeyValueReplication:
         self._store = store
         self._watcher = watcher
         self._claimants: dict[str, Callable[[], None]] = {}
+        self._unsure = UnsureLocks(lambda ledger: self.release(Claim(ledger, 0)))
 
     @contextmanager
     def lock(self, ledger_id: int) -> Iterator[bool]:
+        self._unsure.release_all()
         if not self._take(ledger_id, socket.gethostname()):
             yield False
             return
@@ -53,11 +56,9 @@ class KeyValueReplication:
         while True:
             item = self._store.get(key)
             known = None if item is None else formats.parse_mark(ledger_id, item.value)
-            wanted = merge(known, ledger_id, missing, now_ms)
-            if wanted is None:
-                return
+            data = formats.mark_to_bytes(merge(known, ledger_id, missing, now_ms))
             try:
-                self._store.put(key, formats.mark_to_bytes(wanted), None if item is None else item.version)
+                self._store.put(key, data, None if item is None else item.version)
             except (KeyExists, KeyAbsent, VersionConflict):  # another process changed it, so read it again
                 continue
             return
@@ -72,6 +73,7 @@ class KeyValueReplication:
             yield [mark for mark in found if mark is not None]
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
+        self._unsure.release_all()
         if not self._claimants:
             self._store.watch(self._touched)
         self._claimants[owner] = changed
@@ -94,6 +96,8 @@ class KeyValueReplication:
 
     def finish(self, claim: Claim) -> bool:
         try:
+            if not self.holds(claim):  # its next holder may have removed the mark, and it may have been set again
+                return False
             self._store.delete(_key(MARKS, claim.ledger), claim.version)
         except KeyAbsent:
             return True
@@ -104,9 +108,13 @@ class KeyValueReplication:
         return True
 
     def release(self, claim: Claim) -> None:
-        """Release the lock if it is ours, and not one that another worker took after our session had ended."""
-        if self.holds(claim):
-            self._drop(_key(LOCKS, claim.ledger))
+        """Release the lock if it is ours, and not one that another worker took after our session had ended.
+
+        If that fails, it is repeated before the next claim.
+        """
+        with self._unsure.releasing(claim.ledger):
+            if self.holds(claim):
+                self._drop(_key(LOCKS, claim.ledger))
 
     def holds(self, claim: Claim) -> bool:
         item = self._store.get(_key(LOCKS, claim.ledger))
@@ -159,7 +167,8 @@ class KeyValueReplication:
 
     def _take(self, ledger_id: int, owner: str) -> bool:
         try:
-            self._store.put(_key(LOCKS, ledger_id), formats.holder_to_bytes(owner), None, self._store.session())
+            with self._unsure.taking(ledger_id, refusals=(KeyExists,)):
+                self._store.put(_key(LOCKS, ledger_id), formats.holder_to_bytes(owner), None, self._store.session())
         except KeyExists:
             return False
         return True

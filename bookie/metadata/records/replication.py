@@ -86,12 +86,15 @@ def mark_path(ledger_id: int) -> str:
     return "/".join((*(digits[at : at + 4] for at in range(0, 16, 4)), node_name(ledger_id)))
 
 
-def merge(known: Mark | None, ledger_id: int, missing: Collection[str], now_ms: int | None) -> Mark | None:
-    """Return the mark with `missing` added, or None if it contained all of that before."""
+def merge(known: Mark | None, ledger_id: int, missing: Collection[str], now_ms: int | None) -> Mark:
+    """Return the mark with `missing` added. If it contained all of that before, it is the same mark.
+
+    It must be written even then: only its new version tells a worker, of either kind, that it was set again.
+    """
     before = known.missing if known else ()
     new = tuple(bookie for bookie in dict.fromkeys(missing) if bookie not in before)
     if known and not new:
-        return None
+        return known
     at_ms = known.marked_ms if known and now_ms is None else now_ms
     return Mark(ledger_id, before + new, at_ms)
 

@@ -5,7 +5,6 @@ finding a ledger are watched; so a change anywhere in the tree is reported, and 
 """
 
 import socket
-import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random
@@ -13,16 +12,20 @@ from typing import Any
 
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
 
-from bookie.errors import MetadataStoreError
 from bookie.metadata.driver import Subscription
 from bookie.metadata.records import replication as formats
 from bookie.metadata.records.replication import Check, Claim, Mark, ledger_of, mark_path, merge, node_name
+from bookie.metadata.unsure_locks import UnsureLocks
 from bookie.metadata.watching import Watch, Watcher
 from bookie.metadata.zookeeper.session import ZooKeeperSession
 
 ANY_VERSION = -1
 DEPTH = 4
 """The number of nodes between `ledgers` and a mark."""
+
+
+class _SessionEnded(Exception):
+    """The session is another one than that of the lock."""
 
 
 class ZooKeeperReplication:
@@ -38,18 +41,11 @@ class ZooKeeperReplication:
         self._delay = f"{self._base}/lostBookieRecoveryDelay"
         self._layout_known = False
         self._claimants: dict[str, Callable[[], None]] = {}
-        self._taking = threading.Lock()
-        """Held while a ledger's lock is acquired, and while those in `_left` are released."""
-        self._left: set[int] = set()
-        """Ledgers whose lock may be ours although no caller holds it.
-
-        The store was unreachable when the lock was to be made or released, and came back before the session ended.
-        Such a lock would exist as long as this process.
-        """
+        self._unsure = UnsureLocks(lambda ledger: self.release(Claim(ledger, ANY_VERSION)))
 
     @contextmanager
     def lock(self, ledger_id: int) -> Iterator[bool]:
-        self._release_left()
+        self._unsure.release_all()
         if not self._take(ledger_id, socket.gethostname()):
             yield False
             return
@@ -63,10 +59,7 @@ class ZooKeeperReplication:
         path = f"{self._marks}/{mark_path(ledger_id)}"
         while True:
             known = self._read_mark(ledger_id)
-            wanted = merge(known and known[0], ledger_id, missing, now_ms)
-            if wanted is None:
-                return
-            data = formats.mark_to_bytes(wanted)
+            data = formats.mark_to_bytes(merge(known and known[0], ledger_id, missing, now_ms))
             try:
                 if known is None:
                     self._create(path, data)
@@ -94,7 +87,7 @@ class ZooKeeperReplication:
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
         self._require_layout()
-        self._release_left()
+        self._unsure.release_all()
         self._claimants[owner] = changed
         if self._session.run(lambda zk: zk.exists_async(self._disable, watch=self._touched)) is not None:
             return None
@@ -122,9 +115,9 @@ class ZooKeeperReplication:
         return None
 
     def finish(self, claim: Claim) -> bool:
-        path = f"{self._marks}/{mark_path(claim.ledger)}"
+        owner = self._session.id
         try:
-            return self._remove_mark(path, claim.version)
+            return self.holds(claim) and self._remove_mark(claim, owner)
         finally:
             self.release(claim)
 
@@ -133,12 +126,9 @@ class ZooKeeperReplication:
 
         If that fails, it is repeated before the next claim.
         """
-        try:
+        with self._unsure.releasing(claim.ledger):
             if self.holds(claim):
                 self._drop(self._lock_path(claim.ledger))
-        except MetadataStoreError:
-            self._left.add(claim.ledger)
-            raise
 
     def holds(self, claim: Claim) -> bool:
         stat = self._stat(self._lock_path(claim.ledger))
@@ -220,16 +210,26 @@ class ZooKeeperReplication:
             return None
         return formats.parse_mark(ledger_id, bytes(data)), int(stat.version)
 
-    def _remove_mark(self, path: str, version: int) -> bool:
-        """Remove a mark and its empty parents. Returns whether the mark is gone."""
+    def _remove_mark(self, claim: Claim, owner: int) -> bool:
+        """Remove a mark and its empty parents, in session `owner` only. Returns whether the mark is gone.
+
+        Under another session, the next holder of the lock may have removed it, and it may have been set again with
+        the same version.
+        """
+        path = f"{self._marks}/{mark_path(claim.ledger)}"
+
+        def delete(zk: Any) -> Any:
+            if self._session.id != owner:
+                raise _SessionEnded
+            return zk.delete_async(path, claim.version)
 
         def settle(refusal: KazooException) -> None:
             if not isinstance(refusal, NoNodeError):
                 raise refusal
 
         try:
-            self._session.run(lambda zk: zk.delete_async(path, version), settle)
-        except BadVersionError:
+            self._session.run(delete, settle)
+        except (BadVersionError, _SessionEnded):
             return False
         except NoNodeError:
             return True
@@ -253,22 +253,12 @@ class ZooKeeperReplication:
                 raise refusal
 
         data = formats.holder_to_bytes(owner)
-        with self._taking:
-            try:
+        try:
+            with self._unsure.taking(ledger_id):
                 self._session.run(lambda zk: zk.create_async(path, data, ephemeral=True, makepath=True), settle)
-            except NodeExistsError:
-                return False
-            except MetadataStoreError:
-                self._left.add(ledger_id)
-                raise
-            self._left.discard(ledger_id)
+        except NodeExistsError:
+            return False
         return True
-
-    def _release_left(self) -> None:
-        with self._taking:
-            for ledger in tuple(self._left):
-                self._left.discard(ledger)
-                self.release(Claim(ledger, ANY_VERSION))
 
     def _lock_path(self, ledger_id: int) -> str:
         return f"{self._locks}/{node_name(ledger_id)}"
