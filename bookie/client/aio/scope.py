@@ -3,6 +3,7 @@ loop.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Generator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -16,38 +17,59 @@ T = TypeVar("T")
 
 
 class Scope:
-    """The outstanding calls of one client."""
+    """The outstanding calls of one client.
+
+    A call runs in the task of its caller. If it ran in a task of its own, a caller that is cancelled just after the
+    call has ended would drop the result, and with it the entries that an iterator has handed over.
+    """
 
     def __init__(self) -> None:
         self.closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
+        self._calling: Counter[asyncio.Task[Any]] = Counter()
+        self._ended_here: set[asyncio.Task[Any]] = set()
+        """The tasks whose calls are cancelled because the client is closed."""
+        self._one_ended = asyncio.Event()
 
     async def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Return the result of `call`, or raise ClientClosed if the client is closed before the call ends."""
         if self.closed:
             call.close()
             raise _closed()
-        task = asyncio.ensure_future(call)
-        self._calls.add(task)
+        task = asyncio.current_task()
+        assert task is not None
+        cancelled_before = task.cancelling()
+        self._calling[task] += 1
         try:
-            return await task
+            return await call
         except asyncio.CancelledError:
-            if not task.cancelled():
-                task.cancel()  # the caller was cancelled, not this task
-                raise
-            if not self.closed:
-                raise
-            raise _closed() from None
+            if self._take_back(task) and task.cancelling() <= cancelled_before:
+                raise _closed() from None
+            raise
         finally:
-            self._calls.discard(task)
+            self._take_back(task)
+            self._calling[task] -= 1
+            if not self._calling[task]:
+                del self._calling[task]
+                self._one_ended.set()
 
     async def close(self) -> None:
         """Cancel all outstanding calls, and refuse new ones."""
         self.closed = True
-        calls = list(self._calls)
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+        closer = asyncio.current_task()
+        for task in self._calling.keys() - self._ended_here - {closer}:
+            self._ended_here.add(task)
+            task.cancel()
+        while self._calling.keys() - {closer}:
+            self._one_ended.clear()
+            await self._one_ended.wait()
+
+    def _take_back(self, task: asyncio.Task[Any]) -> bool:
+        """Take back the cancellation by `close`, if there was one, and return whether there was."""
+        if task not in self._ended_here:
+            return False
+        self._ended_here.discard(task)
+        task.uncancel()
+        return True
 
 
 def _closed() -> ClientClosed:

@@ -60,29 +60,43 @@ class Follower(Batched):
             self._poll_ms = min(self._poll_ms, int(config.read_timeout_s * 1000 * POLL_SHARE))
         self._range: RangeReader | None = None
         self._over = False
+        self._turn = asyncio.Lock()
+        """A call that is cancelled may still be ending while the next one begins."""
 
     async def ready(self, limit: int = 0) -> list[EntryBatch]:
         """Return the next batches, as many as have arrived and at least one; at most `limit`, if that is not 0.
 
         An empty list means that the ledger is closed and was read to its end.
         """
-        while not self._over:
-            if self._range is None and self._next <= self._view.lac:
-                self._range = self._reads.batches(
-                    self._next, self._view.lac, max_count=self._max_count, max_size=self._max_size
-                )
-            if self._range is not None:
-                got = await self._range.ready(limit)
-                if got:
-                    self._next = got[-1].last + 1
-                    return got
-                self._range = None
-            elif self._view.closed:
-                break
-            elif (batch := await self._wait()) is not None:
-                self._next = batch.last + 1
-                return [batch]
-        return []
+        async with self._turn:
+            while not self._over:
+                if self._range is None and self._next <= self._view.lac:
+                    self._range = self._reads.batches(
+                        self._next, self._view.lac, max_count=self._max_count, max_size=self._max_size
+                    )
+                if self._range is not None:
+                    got = await self._ranged(self._range, limit)
+                    if got:
+                        return got
+                elif self._view.closed:
+                    break
+                elif (batch := await self._wait()) is not None:
+                    self._next = batch.last + 1
+                    return [batch]
+            return []
+
+    async def _ranged(self, batches: RangeReader, limit: int) -> list[EntryBatch]:
+        """Return the next batches of a range, which is given up at its end, and after an error."""
+        try:
+            got = await batches.ready(limit)
+        except BookKeeperError:
+            self._range = None
+            raise
+        if got:
+            self._next = got[-1].last + 1
+        else:
+            self._range = None
+        return got
 
     async def aclose(self) -> None:
         """Stop reading. Further calls do nothing."""

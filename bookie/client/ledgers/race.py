@@ -119,7 +119,9 @@ class Race(Generic[A, R]):
         """Return the answer or the error of the first replica; neither of them if another replica won in the
         meantime.
         """
-        self._caller = asyncio.current_task()
+        self._caller = caller = asyncio.current_task()
+        assert caller is not None
+        cancelled_before = caller.cancelling()
         try:
             return await self._ask(bookie), None
         except BookKeeperError as error:
@@ -127,8 +129,7 @@ class Race(Generic[A, R]):
         except asyncio.CancelledError:
             if self._done is None or not self._done.done():
                 raise
-            assert self._caller is not None
-            if self._caller.uncancel():
+            if caller.uncancel() > cancelled_before:  # it was also cancelled from outside
                 raise
             return None, None
         finally:

@@ -66,6 +66,7 @@ class RangeReader(Batched):
         self._held: dict[int, EntryBatch] = {}
         self._failed: dict[int, BookKeeperError] = {}
         self._broken: BaseException | None = None
+        self._error: BaseException | None = None  # has ended the range, and was not raised yet
         self._arrived = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
 
@@ -74,20 +75,28 @@ class RangeReader(Batched):
 
         An empty list means the end of the range.
         """
-        if self._next >= self._end:
-            return []
-        self._pump()
-        while self._next not in self._held:
-            if self._next in self._failed or self._broken:
-                await self.aclose()
-                raise self._broken or self._failed[self._next]
-            self._arrived.clear()
-            await self._arrived.wait()
+        if self._error is None and self._next < self._end:
+            self._pump()
+            await self._next_arrived()
+        if self._error is not None:
+            await self.aclose()
+            if (error := self._error) is not None:  # no call that was cancelled meanwhile has taken it
+                self._error = None
+                raise error
         got: list[EntryBatch] = []
         while self._next in self._held and (not limit or len(got) < limit):
             self._hand_out(self._held.pop(self._next), got, limit)
         self._pump()
         return got
+
+    async def _next_arrived(self) -> None:
+        """Wait until the next batch or its error has arrived, or the reader is closed."""
+        while self._next not in self._held and self._next < self._end:
+            self._error = self._broken or self._failed.get(self._next)
+            if self._error is not None:
+                return
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def _hand_out(self, batch: EntryBatch, got: list[EntryBatch], limit: int) -> None:
         """Split a batch into pieces of the requested size; what exceeds the limit is kept."""
@@ -111,6 +120,7 @@ class RangeReader(Batched):
         self._end = self._next
         self._holes.clear()
         self._held.clear()
+        self._arrived.set()
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)

@@ -11,6 +11,7 @@ from bookie.client import Digest, EntryBatch
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.ranges import RangeReader
 from bookie.errors import NoSuchEntry
+from tests.client.cancelling import Moment, in_spite_of_cancellations
 from tests.sim.loop import VirtualLoop
 
 DIGEST = Digest.of()
@@ -176,5 +177,24 @@ def test_what_is_no_error_of_a_bookie() -> None:
     async def work() -> None:
         with pytest.raises(RuntimeError, match="a bug"):
             await RangeReader(broken, 0, 9, 1, SIZE, CONFIG).ready()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_br12_a_cancelled_call_does_not_swallow_the_error(moment: Moment) -> None:
+    """BR12: the error is raised by the first call that is not cancelled, and the range never seems to end before."""
+
+    async def work() -> None:
+        reader = RangeReader(Source([10] * 100, bad=50).read, 0, 99, 7, SIZE, CONFIG)
+        seen: list[int] = []
+
+        async def take() -> None:
+            while batches := await in_spite_of_cancellations(lambda: reader.ready(1), moment):
+                seen.extend(entry.id for batch in batches for entry in batch)
+
+        with pytest.raises(NoSuchEntry, match="entry 50: lost"):
+            await take()
+        assert seen == list(range(50))
 
     asyncio.run(work())
