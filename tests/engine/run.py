@@ -46,7 +46,7 @@ class Place:
     boot: int
 
 
-def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int) -> NoReturn:
+def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int, *, traced: bool) -> NoReturn:
     """Be the bookie of a run, and end the process. What was logged goes to the descriptor `output`."""
     signal.alarm(REAL_SECONDS)
     gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
@@ -55,7 +55,7 @@ def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: 
     run = plan.runs[place.number]
     status: int
     try:
-        runtime.begin(Settings(**run.world))
+        runtime.begin(Settings(**run.world, traced=traced))
         for rule in run.rules:
             mask = sum(1 << op for op in rule.ops)
             runtime.rule(mask, rule.part, rule.action, rule.nth, rule.times, rule.argument)

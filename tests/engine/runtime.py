@@ -96,6 +96,7 @@ class Settings(ctypes.Structure):
             "pause_all",
             "full_from",
             "full_to",
+            "traced",
         )
     ]
 

@@ -43,7 +43,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     known, boot, seen = Known(plan.ledgers), 1, 0
     try:
         for number, run in enumerate(plan.runs):
-            status = _run(runtime, plan, Place(root / "disk-0", number, boot), known, outcome)
+            status = _run(runtime, plan, Place(root / "disk-0", number, boot), known, outcome, traced=keep_trace)
             outcome.runs += 1
             outcome.kills += status == Exit.KILLED
             outcome.steps += runtime.shared.steps
@@ -63,7 +63,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
         outcome.findings += [f"{violation.invariant}: {violation.what}" for violation in violations]
         return outcome
     finally:
-        if keep_trace or outcome.findings:
+        if keep_trace:
             outcome.trace = runtime.trace()
         shutil.rmtree(root, ignore_errors=True)
 
@@ -79,14 +79,14 @@ def _finding(runtime: Runtime, run: RunPlan, status: int, output: str) -> str:
     return f"the process ended with status {status}"
 
 
-def _run(runtime: Runtime, plan: Plan, place: Place, known: Known, outcome: Outcome) -> int:
+def _run(runtime: Runtime, plan: Plan, place: Place, known: Known, outcome: Outcome, *, traced: bool) -> int:
     """Run the bookie in a child process, and return its exit status, negative for a signal."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        be_bookie(runtime, plan, place, known, writing)
+        be_bookie(runtime, plan, place, known, writing, traced=traced)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         outcome.output = pipe.read().decode(errors="replace")

@@ -26,6 +26,7 @@ struct file {
 static struct rule rules[RULES_MAX];
 static int rule_count;
 static struct file files[FDS_MAX];
+static int files_end;          /* no file is known from this descriptor on */
 
 static int disk_root(const char *path)
 {
@@ -54,7 +55,8 @@ void disk_rule(int64_t ops, const char *part, int64_t action, int64_t nth, int64
 
 void disk_inherit(void)
 {
-    memset(files, 0, sizeof(files));
+    memset(files, 0, sizeof(files[0]) * (size_t)files_end);
+    files_end = 0;
 }
 
 void disk_no_rules(void)
@@ -126,6 +128,7 @@ static void know(int fd, const char *path, int flags)
     if (fd < 0 || fd >= FDS_MAX)
         return;
     fstat(fd, &state);
+    files_end = fd >= files_end ? fd + 1 : files_end;
     files[fd] = (struct file){1, (flags & O_DSYNC) == O_DSYNC, (flags & O_APPEND) != 0, state.st_ino, ""};
     snprintf(files[fd].path, sizeof(files[fd].path), "%s", path);
 }
@@ -145,6 +148,8 @@ static int open_below_root(const char *path, int flags, int mode)
         return fail(verdict);
     if (made && is_full())
         return fail(-ENOSPC);
+    if ((flags & O_ACCMODE) == O_WRONLY)
+        flags = (flags & ~O_ACCMODE) | O_RDWR; /* undo.c reads what a write replaces */
     fd = open(path, flags & ~(O_DIRECT | O_TRUNC), mode);
     if (fd < 0)
         return fd;
@@ -185,8 +190,11 @@ static int world_close(int fd)
 static int world_dup3(int from, int to, int flags)
 {
     int rc = dup3(from, to, flags);
-    if (self && rc >= 0 && rc < FDS_MAX && from < FDS_MAX)
+    if (self && rc >= 0 && rc < FDS_MAX && file_of(from)) {
         files[rc] = files[from];
+        files_end = rc >= files_end ? rc + 1 : files_end;
+    } else if (self && file_of(rc))
+        files[rc].known = 0;
     return rc;
 }
 
@@ -374,7 +382,7 @@ static int world_rename(const char *from, const char *to)
     rc = rename(from, to);
     if (rc == 0)
         note_names(UNDO_RENAME, from, to, grave);
-    for (int fd = 0; rc == 0 && fd < FDS_MAX; fd++)
+    for (int fd = 0; rc == 0 && fd < files_end; fd++)
         if (files[fd].known && strcmp(files[fd].path, from) == 0)
             snprintf(files[fd].path, sizeof(files[fd].path), "%s", to);
     return rc;

@@ -127,10 +127,13 @@ void world_notify(void)
 
 static void trace(enum op op, int64_t a, int64_t b, const char *text)
 {
-    struct event *event = &shared->events[shared->event_count++ % EVENTS_MAX];
+    struct event *event = &shared->events[shared->event_count % EVENTS_MAX];
     uint64_t parts[5] = {(uint64_t)self->id, op, (uint64_t)shared->now, (uint64_t)a, (uint64_t)b};
     for (int i = 0; i < 5; i++)
         shared->hash = (shared->hash ^ parts[i]) * 0x100000001B3u;
+    if (!mine->settings.traced)
+        return; /* the events are many pages, which every process would have to map */
+    shared->event_count++;
     *event = (struct event){(uint32_t)shared->steps, (uint16_t)self->id, (uint16_t)op, shared->now, a, b, ""};
     if (text) {
         size_t size = strlen(text);

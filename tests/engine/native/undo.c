@@ -12,12 +12,13 @@
 #include <fcntl.h>
 #include <ftw.h>
 
-enum { SECTOR = 512, UNDOS_MAX = 1 << 14, COVERS = 1 << 16, DURABLE_MAX = 64, FILES_MAX = 1 << 14 };
+enum { SECTOR = 512, UNDOS_MAX = 1 << 14, COVERS = 1 << 15, DURABLE_MAX = 64, FILES_MAX = 1 << 14 };
 
 struct undo {
     int32_t kind, size;         /* of the data that follows, padded to 8 bytes: old bytes, or a path, or two */
     uint64_t inode;
     int64_t at, before;         /* offset, and the size of the file before */
+    int64_t bytes;              /* that a write replaced; they were zeros, or beyond the end, if no data follows */
     int64_t grave;              /* of a removed or replaced file; 0 for none */
 };
 
@@ -62,6 +63,8 @@ struct cover {
 };
 
 static struct cover covers[COVERS];
+static struct cover *covers_used[COVERS];
+static int64_t covers_count;
 
 static const char *named(const struct undo *undo)
 {
@@ -99,7 +102,8 @@ static void collect(void)
 {
     int64_t at = 0, kept_undos = 0;
     undo_count = 0;
-    memset(covers, 0, sizeof(covers));
+    while (covers_count > 0)
+        *covers_used[--covers_count] = (struct cover){0, 0};
     while (at < owner()->undo_bytes) {
         struct undo *undo = (struct undo *)(notes() + at);
         undos[undo_count++] = undo;
@@ -108,6 +112,8 @@ static void collect(void)
     for (int64_t i = undo_count - 1; i >= 0; i--) {
         struct cover *cover = cover_of(key_of(undos[i]));
         if (undos[i]->kind == UNDO_SYNC || undos[i]->kind == UNDO_DIRSYNC) {
+            if (cover->key == 0)
+                covers_used[covers_count++] = cover;
             cover->key = key_of(undos[i]);
             if (undos[i]->at > cover->until)
                 cover->until = undos[i]->at;
@@ -176,27 +182,39 @@ int64_t bury(const char *path)
     return link(path, grave_path(++owner()->graves)) == 0 ? owner()->graves : 0;
 }
 
+static int all_zero(const char *data, int64_t size)
+{
+    static const char zeros[4096];
+    int64_t part;
+    for (; size > 0; data += part, size -= part) {
+        part = size < (int64_t)sizeof(zeros) ? size : (int64_t)sizeof(zeros);
+        if (memcmp(data, zeros, (size_t)part) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* Note what a write of `size` bytes at an offset of a file replaces. The descriptor permits reads. */
 void note_change(int fd, uint64_t inode, int64_t at, int64_t size)
 {
+    static char old[UNDO_BYTES / 4];
     struct stat state;
     struct undo *undo;
-    char own[64];
-    int plain;
+    int64_t held;
     if (size <= 0)
         return;
     fstat(fd, &state);
-    undo = note(UNDO_WRITE, size);
+    held = at >= state.st_size ? 0 : state.st_size - at < size ? state.st_size - at : size;
+    if (held > (int64_t)sizeof(old) || (held > 0 && pread(fd, old, (size_t)held, at) != held))
+        finish(OVERFLOWN, "the disk cannot read what a write replaces");
+    if (all_zero(old, held))
+        held = 0;
+    undo = note(UNDO_WRITE, held);
     undo->inode = inode;
     undo->at = at;
     undo->before = state.st_size;
-    memset(undo + 1, 0, (size_t)size);
-    if (at < state.st_size) {
-        snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
-        plain = open(own, O_RDONLY | O_CLOEXEC);
-        if (plain < 0 || pread(plain, undo + 1, (size_t)size, at) < 0)
-            finish(OVERFLOWN, "the disk cannot read what a write replaces");
-        close(plain);
-    }
+    undo->bytes = size;
+    memcpy(undo + 1, old, (size_t)held);
 }
 
 void note_growth(uint64_t inode, int64_t before)
@@ -257,23 +275,28 @@ static uint64_t cut_draw(void)
     return z ^ (z >> 31);
 }
 
+/* Write back what a sector held before. */
+static void restore_sector(int fd, const struct undo *undo, int64_t sector)
+{
+    char old[SECTOR] = {0};
+    int64_t at = sector * SECTOR, size = undo->bytes - at < SECTOR ? undo->bytes - at : SECTOR;
+    if (at < undo->size)
+        memcpy(old, (const char *)(undo + 1) + at, (size_t)(undo->size - at < size ? undo->size - at : size));
+    if (pwrite(fd, old, (size_t)size, undo->at + at) != size)
+        abort();
+}
+
 static void undo_write(const struct undo *undo, int how)
 {
     const char *path = path_of(undo->inode);
-    int64_t sectors = (undo->size + SECTOR - 1) / SECTOR, one = (int64_t)(cut_draw() % (uint64_t)(sectors ? sectors : 1));
-    int fd = path ? open(path, O_RDWR) : -1;
-    if (fd < 0 || how == 0) {
-        if (fd >= 0)
-            close(fd);
+    int64_t sectors = (undo->bytes + SECTOR - 1) / SECTOR, one = (int64_t)(cut_draw() % (uint64_t)(sectors ? sectors : 1));
+    int fd = path && how != 0 ? open(path, O_RDWR) : -1;
+    if (fd < 0)
         return;
-    }
-    for (int64_t i = 0; i < sectors; i++) {
-        int64_t size = undo->size - i * SECTOR < SECTOR ? undo->size - i * SECTOR : SECTOR;
+    for (int64_t i = 0; i < sectors; i++)
         if (how == 1 || (how == 2 && cut_draw() % 2) || (how == 3 && i == one))
-            if (pwrite(fd, (const char *)(undo + 1) + i * SECTOR, (size_t)size, undo->at + i * SECTOR) != size)
-                abort();
-    }
-    if (how == 1 && undo->before < undo->at + undo->size && ftruncate(fd, undo->before) != 0)
+            restore_sector(fd, undo, i);
+    if (how == 1 && undo->before < undo->at + undo->bytes && ftruncate(fd, undo->before) != 0)
         abort();
     close(fd);
 }

@@ -71,6 +71,7 @@ struct settings {
     int64_t pause_ns;
     int64_t pause_all;
     int64_t full_from, full_to; /* simulated time in which the disk has no space; NEVER for never */
+    int64_t traced;             /* 1: the last EVENTS_MAX calls are kept */
 };
 
 struct thread {
