@@ -76,6 +76,9 @@ def test_like_a_dictionary(steps: list[tuple[str, int, list[int]]], by_transacti
             assert left == expected.count(None)
             assert found == [(*name, 0) for name in expected if name is not None and name[0] > 0]
         assert adds.count == len(model)
+        for ledger, first in ((0, 0), (0, 150), (1, 290)):
+            ahead = any(of == ledger and entry >= first for of, entry in model)
+            assert adds.knows_from(ledger, first) is (ahead and not by_transaction)
 
 
 def test_other_answers_stay_in_order() -> None:

@@ -58,8 +58,8 @@ def cut(stream: bytes, limit: int = LIMIT, rows: int = 8) -> tuple[list[tuple[in
 
 def test_the_worked_add() -> None:
     """The frame of entry 0, "hello", of ledger 7 as transaction 1 is identical to the worked frame."""
-    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT, 1)
-    assert framer.build(0, -1, 0, b"hello", edges([b"hello"])).tobytes() == ADD_E0
+    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT)
+    assert framer.build(0, -1, 0, b"hello", edges([b"hello"]), 1).tobytes() == ADD_E0
 
 
 @given(
@@ -123,9 +123,9 @@ def test_adds_parse(
     base = max(base, -first)
     digest = Digest.of(kind, b"pw")
     framer = framing_v3.AddFramerV3(
-        digest.digester, key, ledger, LIMIT, base, priority=priority, write_flags=write_flags, recovery=recovery
+        digest.digester, key, ledger, LIMIT, priority=priority, write_flags=write_flags, recovery=recovery
     )
-    stream = framer.build(first, lac, length, b"".join(payloads), edges(payloads)).tobytes()
+    stream = framer.build(first, lac, length, b"".join(payloads), edges(payloads), base + first).tobytes()
     for k, payload in enumerate(payloads):
         length += len(payload)
         header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=pb.ADD_ENTRY, txnId=base + first + k)
@@ -147,18 +147,18 @@ def test_adds_parse(
 def test_the_frame_limit_is_exact() -> None:
     """A payload that fills the limit is framed. One more byte is refused, and the error gives the payload's number."""
     fixed = len(ADD_E0) - len(b"hello")
-    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, fixed + 10, 1)
-    assert len(framer.build(0, -1, 0, bytes(10), edges([bytes(10)]))) == fixed + 10
+    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, fixed + 10)
+    assert len(framer.build(0, -1, 0, bytes(10), edges([bytes(10)]), 1)) == fixed + 10
     with pytest.raises(ValueError, match=f"payload 1 needs a frame of {fixed + 11} bytes; the limit is {fixed + 10}"):
-        framer.build(0, -1, 0, bytes(21), edges([bytes(10), bytes(11)]))
+        framer.build(0, -1, 0, bytes(21), edges([bytes(10), bytes(11)]), 1)
 
 
 @pytest.mark.parametrize("offsets", [[0, 6], [-1, 3], [3, 2]])
 def test_payloads_lie_inside(offsets: list[int]) -> None:
     """Offsets that are outside the payloads or decrease are refused."""
-    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT, 1)
+    framer = framing_v3.AddFramerV3(DIGEST.digester, K0, 7, LIMIT)
     with pytest.raises(ValueError, match="payload 0 is bytes"):
-        framer.build(0, -1, 0, b"hello", np.array(offsets))
+        framer.build(0, -1, 0, b"hello", np.array(offsets), 1)
 
 
 RESPONSES = st.builds(
@@ -271,6 +271,6 @@ def test_no_batch() -> None:
 def test_digests_are_the_writers() -> None:
     """A framer seals entries with the digester that it was given."""
     digester = Digester(2, hashlib.sha1(b"macpw").digest())
-    frame = framing_v3.AddFramerV3(digester, K0, 7, LIMIT, 0).build(5, 4, 0, b"x", edges([b"x"])).tobytes()
+    frame = framing_v3.AddFramerV3(digester, K0, 7, LIMIT).build(5, 4, 0, b"x", edges([b"x"]), 1).tobytes()
     stored = pb.Request.FromString(frame[4:]).addRequest.body
     assert stored == Digest.of(DigestType.HMAC, b"pw").seal(7, 5, b"x", lac=4, length=1)

@@ -1,16 +1,15 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 class AddWindow:
+    sender: int
     ledger: int
     base: int
     end: int
     capacity: int
     error_code: int
     error_entry: int
-    def __init__(self, ledger: int, first: int, capacity: int, request_base: int | None = None) -> None: ...
+    def __init__(self, sender: int, ledger: int, first: int, capacity: int) -> None: ...
     @property
     def room(self) -> int: ...
     @property
@@ -18,6 +17,6 @@ class AddWindow:
     @property
     def latency_counts(self) -> NDArray[np.int64]: ...
     def sent(self, count: int) -> None: ...
-    def acknowledge(self, rows: NDArray[Any], count: int) -> int: ...
+    def acknowledge(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None: ...
 
 def percentile_ns(counts: NDArray[np.int64], fraction: float) -> int: ...

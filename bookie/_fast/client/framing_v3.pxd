@@ -15,7 +15,7 @@ cdef struct AddBatchV3:
     int64_t first                # entry id of the first payload
     int64_t lac                  # written into each entry
     int64_t length               # payload bytes of the ledger before this batch
-    uint64_t request_base        # the transaction id of entry e is request_base + e
+    uint64_t transaction         # of the first frame; those of the others count up from it
     uint32_t priority            # 0 is left out of the frame
     uint32_t write_flags         # 0 is left out of the frame
     uint32_t recovery            # 1: flag RECOVERY_ADD
@@ -32,7 +32,7 @@ cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const 
                         uint8_t* out) noexcept nogil
 
 # Write the frames of entries as stored, where records[offsets[k]:offsets[k + 1]] is `u32 size | entry` and is sent as
-# entries[k] in transaction request_base + k. `first`, `lac`, `length` and `digest` are not used.
+# entries[k]. `first`, `lac`, `length` and `digest` are not used.
 cdef void stored_frames_v3(const AddBatchV3* batch, const uint8_t* records, const int64_t* offsets,
                            const int64_t* entries, int64_t count, uint8_t* out) noexcept nogil
 

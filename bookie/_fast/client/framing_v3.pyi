@@ -15,14 +15,13 @@ class AddFramerV3:
         key: bytes,
         ledger: int,
         frame_bytes_max: int,
-        request_base: int,
         *,
         priority: int = 0,
         write_flags: int = 0,
         recovery: bool = False,
     ) -> None: ...
     def build(
-        self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
+        self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64], transaction: int
     ) -> NDArray[np.uint8]: ...
 
 def stored_adds(

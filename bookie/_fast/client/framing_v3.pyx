@@ -80,7 +80,7 @@ cdef inline int64_t frame_size(const AddBatchV3* batch, uint64_t transaction, in
 
 
 cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size) noexcept nogil:
-    return frame_size(batch, batch.request_base + <uint64_t> id, id, ENTRY_FIXED_BYTES + batch.digest.size + size)
+    return frame_size(batch, batch.transaction + <uint64_t> (id - batch.first), id, ENTRY_FIXED_BYTES + batch.digest.size + size)
 
 
 cdef inline uint8_t* put_head(const AddBatchV3* batch, uint64_t transaction, int64_t id, uint64_t stored,
@@ -120,7 +120,7 @@ cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const 
     for k in range(count):
         id = batch.first + k
         size = offsets[k + 1] - offsets[k]
-        entry = put_head(batch, batch.request_base + <uint64_t> id, id, ENTRY_FIXED_BYTES + batch.digest.size + size,
+        entry = put_head(batch, batch.transaction + <uint64_t> (id - batch.first), id, ENTRY_FIXED_BYTES + batch.digest.size + size,
                          out)
         store_i64(entry, batch.ledger)
         store_i64(entry + 8, id)
@@ -138,7 +138,7 @@ cdef void stored_frames_v3(const AddBatchV3* batch, const uint8_t* records, cons
     cdef int64_t k, size
     for k in range(count):
         size = offsets[k + 1] - offsets[k] - RECORD_PREFIX
-        entry = put_head(batch, batch.request_base + <uint64_t> k, entries[k], size, out)
+        entry = put_head(batch, batch.transaction + <uint64_t> k, entries[k], size, out)
         memcpy(entry, records + offsets[k] + RECORD_PREFIX, size)
         out = put_tail(batch, out, entry + size)
 
@@ -288,22 +288,21 @@ cdef void copy_run(const uint8_t* body, size_t size, uint8_t* out) noexcept nogi
 cdef class AddFramerV3:
     """Builds the ADD frames of one ledger's writer. Immutable; any thread."""
 
-    def __init__(self, Digester digester, bytes key, int64_t ledger, uint32_t frame_bytes_max, int64_t request_base, *,
+    def __init__(self, Digester digester, bytes key, int64_t ledger, uint32_t frame_bytes_max, *,
                  uint32_t priority=0, uint32_t write_flags=0, bint recovery=False):
         self.digester = digester
         self.key = key
         self.ledger = ledger
         self.frame_bytes_max = frame_bytes_max
         self.batch.ledger = ledger
-        self.batch.request_base = <uint64_t> request_base
         self.batch.priority, self.batch.write_flags, self.batch.recovery = priority, write_flags, recovery
         self.batch.key, self.batch.key_size = <const uint8_t*> (<const char*> key), <uint32_t> len(key)
         self.batch.digest = &digester.digest
 
     def build(self, int64_t first, int64_t lac, int64_t length, const uint8_t[::1] payloads,
-              const int64_t[::1] offsets):
+              const int64_t[::1] offsets, int64_t transaction):
         """Return the frames of entries first, first + 1, ... as a uint8 array. Payload k is
-        payloads[offsets[k]:offsets[k + 1]].
+        payloads[offsets[k]:offsets[k + 1]], and is sent in transaction + k.
 
         `length` is the number of payload bytes in the ledger before `first`. ValueError names a payload that does not
         fit.
@@ -314,6 +313,7 @@ cdef class AddFramerV3:
         cdef int64_t total = 0
         cdef uint8_t[::1] out
         cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else NULL
+        batch.first, batch.lac, batch.length, batch.transaction = first, lac, length, <uint64_t> transaction
         for k in range(count):
             if offsets[k] < 0 or offsets[k + 1] < offsets[k] or offsets[k + 1] > payloads.shape[0]:
                 raise ValueError(f"payload {k} is bytes {offsets[k]} to {offsets[k + 1]} of only {payloads.shape[0]}")
@@ -323,7 +323,6 @@ cdef class AddFramerV3:
             total += size
         if count <= 0:
             return np.empty(0, dtype=np.uint8)
-        batch.first, batch.lac, batch.length = first, lac, length
         frames = np.empty(total, dtype=np.uint8)
         out = frames
         with nogil:
@@ -350,11 +349,11 @@ def stored_adds(int64_t ledger, bytes key, const uint8_t[::1] records, const int
         return np.empty(0, dtype=np.uint8)
     records_fit(records, offsets, 0, frame_bytes_max)
     memset(&batch, 0, sizeof(batch))
-    batch.ledger, batch.request_base = ledger, <uint64_t> transaction
+    batch.ledger, batch.transaction = ledger, <uint64_t> transaction
     batch.priority, batch.write_flags, batch.recovery = priority, write_flags, recovery
     batch.key, batch.key_size = <const uint8_t*> (<const char*> key), <uint32_t> len(key)
     for k in range(count):
-        size = frame_size(&batch, batch.request_base + <uint64_t> k, entries[k],
+        size = frame_size(&batch, batch.transaction + <uint64_t> k, entries[k],
                           offsets[k + 1] - offsets[k] - RECORD_PREFIX)
         if size > frame_bytes_max:
             raise ValueError(f"record {k} needs a frame of {size} bytes; the limit is {frame_bytes_max}")

@@ -1,6 +1,6 @@
 """The single reads in flight on one connection; their responses go to the ReadRuns that they belong to.
 
-No lock: one event loop owns it. It takes at most 64 bytes for each read.
+No lock: one event loop owns it. It takes as much memory for each read as `adds_in_flight` does for an add.
 """
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,10 +1,10 @@
-"""A hash table from ids in responses to reads. A response is matched once; others stay in the table of rows."""
+"""Single reads in the table of `adds_in_flight`, by the ids in their responses. A response is matched once; others stay in the table of rows."""
 from libc.stdint cimport int32_t
 
 import numpy as np
 
 from bookie._fast.base.types cimport OK
-from bookie._fast.client.adds_in_flight cimport NOBODY
+from bookie._fast.client.adds_in_flight cimport NOBODY, Add
 from bookie._fast.client.read_run cimport MALFORMED, NO_ENTRY, TOO_LONG
 from bookie._fast.client.single_reads cimport ReadAnswerV3, read_answer_v3
 from bookie._fast.wire.request cimport READ_ENTRY
@@ -57,10 +57,10 @@ cdef class ReadsInFlight(AddsInFlight):
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
         cdef Response* row = <Response*> &table[0]
-        cdef int64_t k, at
+        cdef int64_t k
         cdef int64_t left = 0
-        cdef int32_t sender
         cdef int32_t current = 0
+        cdef Add read
         cdef ReadRun run = None
         cdef Response* here
         if count > table.shape[0] // <int64_t> sizeof(Response):
@@ -68,19 +68,14 @@ cdef class ReadsInFlight(AddsInFlight):
         whole = []
         for k in range(count):
             here = row + k
-            if here.op == self.op:
-                at = self.find(here.request_id if self.by_transaction else here.ledger,
-                               0 if self.by_transaction else here.entry)
-                sender = self.places[at].sender
-                if sender != 0:
-                    if sender != NOBODY:
-                        if sender != current:
-                            run, current = self.runs[sender], sender
-                        self.deliver(run, self.places[at].entry, here, received, bytes_max)
-                        if run.left == 0:
-                            whole.append(sender)
-                    self.remove(at)
-                    continue
+            if here.op == self.op and self.answered(here, &read):
+                if read.sender != NOBODY:
+                    if read.sender != current:
+                        run, current = self.runs[read.sender], read.sender
+                    self.deliver(run, read.entry, here, received, bytes_max)
+                    if run.left == 0:
+                        whole.append(read.sender)
+                continue
             if left != k:
                 row[left] = here[0]
             left += 1

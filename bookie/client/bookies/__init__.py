@@ -7,6 +7,7 @@ client      all bookies, by id
 peer        one bookie: its address, what it supports, its connections
 connect     how a connection is made, encrypted and authenticated
 link        one connection
+awaited     the pending response to one request
 reads       groups of single reads on a connection
 sender        the adds of one ledger on a connection
 health      which bookies are quarantined

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import math
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -20,12 +19,13 @@ from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2
 from bookie._fast.client.adds_in_flight import AddsInFlight
+from bookie.client.bookies.awaited import AwaitedReply
 from bookie.client.bookies.reads import Reads
 from bookie.client.bookies.sender import Sender
 from bookie.client.contracts import SenderOwner
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.receive import ReceiveBuffer
-from bookie.client.wire.request import OK, Request, Row, Wire
+from bookie.client.wire.request import Request, Wire
 from bookie.client.wire.security import FRAME_PREFIX
 from bookie.client.wire.unanswered import ADD, READ, Unanswered
 from bookie.errors import (
@@ -33,7 +33,6 @@ from bookie.errors import (
     BookKeeperError,
     ClientClosed,
     ProtocolVersionMismatch,
-    ReadError,
     RequestTimeout,
     WriteError,
 )
@@ -86,9 +85,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._on_error = on_error
         self._transport: asyncio.Transport | None = None
         self._buffer = ReceiveBuffer(wire.frame_bytes_max, wire.cut, skipped_bytes_max=SKIPPED_BYTES_MAX)
-        self._adds = AddsInFlight(by_transaction=wire.by_transaction)
         self._reads = Reads(bookie, wire, on_error)
-        self._unanswered: Unanswered[Request] = Unanswered(wire, adds=self._adds, reads=self._reads)
+        self._adds = AddsInFlight(by_transaction=wire.by_transaction)
+        self._unanswered: Unanswered[AwaitedReply] = Unanswered(wire, bookie, adds=self._adds, reads=self._reads)
         self._senders: dict[int, Sender] = {}
         self._sender_numbers = itertools.count(1)
         self._key_waits: list[asyncio.Future[None]] = []
@@ -149,9 +148,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         if self.broken is not None:
             raise type(self.broken)(f"{self.bookie}: {request}: {self.broken}")
         request.fits(self.wire.frame_bytes_max)
-        request.answer = self._loop.create_future()
-        request.due = self._due(request.timeout_s)
-        self._unanswered.sent(request.key, request)
+        reply = AwaitedReply(request, self._due(request.timeout_s), self._loop.create_future())
+        self._unanswered.sent(reply)
         if self._timer is None:
             self._arm()
         if at_once or (self._flowing and not self._out and self.pending == 1):
@@ -160,7 +158,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._transport.write(request.frame)
         else:
             self._put(request.frame, len(request.frame))
-        return request.answer
+        return reply.value
 
     def _due(self, timeout_s: float) -> float:
         return self._loop.time() + timeout_s if timeout_s else NEVER_S
@@ -312,7 +310,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             others = self._reads.take(rows, others, received)
         if others:
             for row in rows[:others].tolist():
-                self._answer(row, received)
+                refusal = self._unanswered.complete(row, received, self._buffer)
+                if refusal is not None:
+                    self._on_error(refusal.code, 1)
         if not self.wire.by_transaction:
             self._retry()
         return count
@@ -338,31 +338,6 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         if sender is not None and sender.owner is not None:
             sender.owner.answered(entries, codes)
 
-    def _answer(self, row: Row, received: memoryview) -> None:
-        """Complete the request to which a response belongs; ignore a response that belongs to none."""
-        op, code, _, _, _, at, size = row
-        request = self._unanswered.answered(row)
-        if request is None or request.answer.done():
-            return
-        try:
-            refusal = request.refusal(self.wire, self.bookie, code) if code != OK else None
-        except ProtocolVersionMismatch as mismatch:
-            request.fail(ProtocolVersionMismatch(f"{self.bookie}: {request}: {mismatch}"))
-            raise
-        if refusal is not None:
-            self._on_error(refusal.code, 1)
-            request.fail(refusal)
-            return
-        if size > self.wire.frame_bytes_max:
-            self._too_long(request, size)
-            return
-        if op == self.wire.batch_op:
-            self._buffer.lend()
-        try:
-            request.answer.set_result(request.value(self.bookie, received[at : at + size]))
-        except ReadError as malformed:
-            request.fail(malformed)
-
     def _skip_oversized(self) -> int:
         """BR13: fail the request whose response is larger than a frame, and skip the response.
 
@@ -376,20 +351,11 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         for head in range(HEAD_BYTES):
             with contextlib.suppress(ValueError):
                 if self.wire.cut(head.to_bytes(FRAME_PREFIX, "big") + body[:head], HEAD_BYTES * 2, table)[0]:
-                    request = self._unanswered.answered(table.tolist()[0])
-                    if request is not None:
-                        self._too_long(request, size)
-                    elif not self._reads.too_long(table):
+                    if not self._unanswered.too_long(table.tolist()[0], size) and not self._reads.too_long(table):
                         continue
                     self._buffer.skip()
                     return 1
         raise ValueError(f"a response of {size} bytes; the limit is {self.wire.frame_bytes_max}")
-
-    def _too_long(self, request: Request, size: int) -> None:
-        limit = f"frame_bytes_max={self.wire.frame_bytes_max}"
-        request.fail(
-            ReadError(f"{self.bookie}: {request}: the response has {size} bytes, more than {limit}; raise that limit")
-        )
 
     def _retry(self) -> None:
         """Wake everything that waits for a key to become free."""
@@ -410,10 +376,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Time out what is due."""
         self._timer = None
         now = self._loop.time()
-        for request in self._unanswered.late(lambda request: request.due <= now):
+        for reply in self._unanswered.late(now):
             self._on_error(RequestTimeout.code, 1)
-            request.fail(request.late(self.bookie))
-            request.due = math.inf  # in V2 it stays until its response arrives
+            reply.fail(reply.request.late(self.bookie))
         try:
             self._reads.overdue(int(now * 1000))
         except ProtocolVersionMismatch as error:
@@ -448,11 +413,11 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
             self._transport.abort()
         lost = self._unanswered.lost()
         if by_bookie and not self.wire.by_transaction:
-            self.closed_on_batch = any(request.key[0] == self.wire.batch_op for request in lost)
+            self.closed_on_batch = any(reply.request.key[0] == self.wire.batch_op for reply in lost)
         self._on_end(self)
         self._on_error(error.code, max(len(lost), 1))
-        for request in lost:
-            request.fail(type(error)(f"{self.bookie}: {request}: {error}"))
+        for reply in lost:
+            reply.fail(type(error)(f"{self.bookie}: {reply.request}: {error}"))
         self._reads.fail(error)
         for sender in list(self._senders.values()):
             _end(sender, type(error)(f"{self.bookie}: {sender}: {error}"))

@@ -41,25 +41,32 @@ class Connection(Protocol):
         """
         ...
 
-    def open_stream(self, window: AddWindow) -> None:
+    def open_stream(self, ledger: int, first: int, outstanding: int) -> AddWindow:
         """Begin to take responses for a stream of adds, as soon as its keys are free.
 
         Args:
-            window: The adds of the stream.
+            ledger: The id of the ledger.
+            first: The id of the first entry.
+            outstanding: The highest number of unanswered adds.
+
+        Returns:
+            The adds of the stream.
 
         Raises:
             IllegalOperation: The protocol is V2, and another stream writes the ledger.
             RequestTimeout: The protocol is V2, and earlier adds of these entries stayed unanswered for too long.
+            ValueError: An argument is invalid.
         """
         ...
 
-    def send_adds(self, window: AddWindow, frames: Buffer, count: int) -> None:
+    def send_adds(self, window: AddWindow, frames: Buffer, count: int, transaction: int) -> None:
         """Send the next adds of a stream.
 
         Args:
             window: The adds of the stream. It has room for them.
             frames: The frames of the adds.
             count: The number of adds.
+            transaction: The transaction of the first add in V3; the others count up from it.
         """
         ...
 

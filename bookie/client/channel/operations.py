@@ -1,7 +1,6 @@
 """The operations of channels in both protocols, for callers that need not know which one a channel speaks."""
 
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
@@ -26,7 +25,7 @@ from bookie.errors import IncorrectParameter, NoSuchEntry
 ENTRY_NAME = struct.Struct(">qq")
 
 
-class BookieChannel(ABC):
+class BookieChannel:
     """The operations of one bookie over one connection: a `Channel` (V2) or a `ChannelV3`.
 
     Open it with `connect`; end it with `close`, or use it as a context manager. Any number of threads may call. Every
@@ -192,7 +191,6 @@ class BookieChannel(ABC):
         """
         return self.connection.submit(self.wire.add(*named(stored), stored, master_key, flags, self.timeout_s))
 
-    @abstractmethod
     def add_stream(
         self,
         ledger: int,
@@ -217,7 +215,32 @@ class BookieChannel(ABC):
 
         Returns:
             The stream, which is a context manager.
+
+        Raises:
+            IllegalOperation: The protocol is V2, and the ledger has another stream on this channel.
+            IncorrectParameter: An argument is outside its range.
+            RequestTimeout: The protocol is V2, and earlier adds of the ledger are still unanswered.
         """
+        return self._add_stream(ledger, first, outstanding, digest, flags, lac=lac, length=length)
+
+    def _add_stream(
+        self,
+        ledger: int,
+        first: int,
+        outstanding: int,
+        digest: Digest,
+        flags: int,
+        *,
+        lac: int,
+        length: int,
+        deferred_sync: bool = False,
+    ) -> AddStream:
+        try:
+            framer = self.wire.framer(digest, ledger, flags, deferred_sync=deferred_sync)
+            window = self.connection.open_stream(ledger, first, outstanding)
+        except (ValueError, OverflowError) as error:
+            raise IncorrectParameter(f"add stream to ledger {ledger}: {error}") from error
+        return AddStream(self.connection, self.wire, window, framer, lac=lac, length=length)
 
     def add_batch(
         self,

@@ -5,7 +5,7 @@ during `append` only.
 """
 
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,19 +13,11 @@ from typing_extensions import Buffer
 
 from bookie._fast.client.add_window import AddWindow, percentile_ns
 from bookie.client.channel.connection import Connection
-from bookie.client.wire.request import Wire
+from bookie.client.wire.request import Framer, Wire
 from bookie.errors import IncorrectParameter, RequestTimeout, WriteError
 
 CHUNK_BYTES = 1 << 20
 """The payload bytes that are passed to the socket in one piece."""
-
-
-class Framer(Protocol):
-    """Builds the frames of a stream's adds; see `framing_v2.AddFramer.build`."""
-
-    def build(
-        self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
-    ) -> NDArray[np.uint8]: ...
 
 
 class AddStream:
@@ -148,8 +140,8 @@ class AddStream:
 
     def _send(self, payloads: Buffer, offsets: NDArray[np.int64], lac: int) -> None:
         try:
-            frames = self._framer.build(self._window.end, lac, self.length, payloads, offsets)
+            frames, transaction = self._framer(self._window.end, lac, self.length, payloads, offsets)
         except ValueError as error:
             raise IncorrectParameter(f"{self._name(self._window.end)} and on: {error}") from error
-        self._connection.send_adds(self._window, frames.data, len(offsets) - 1)
+        self._connection.send_adds(self._window, frames.data, len(offsets) - 1, transaction)
         self.length += int(offsets[-1] - offsets[0])

@@ -23,10 +23,10 @@ from bookie.client.channel.connection import Connection
 from bookie.client.channel.reply import Reply, renewed
 from bookie.client.channel.streams import Streams
 from bookie.client.wire.receive import ReceiveBuffer
-from bookie.client.wire.request import OK, Key, Request, Row, Wire
+from bookie.client.wire.request import Key, Request, Wire
 from bookie.client.wire.security import Security, Transport
 from bookie.client.wire.unanswered import Unanswered
-from bookie.errors import BookieUnavailable, BookKeeperError, ClientClosed, ReadError, RequestTimeout
+from bookie.errors import BookieUnavailable, BookKeeperError, ClientClosed, RequestTimeout
 
 TICK_S = 1.0
 
@@ -55,7 +55,7 @@ class ThreadedConnection(Connection):
         self._changed = threading.Condition()
         # The fields below are guarded by `_changed`.
         self._streams = Streams(by_transaction=wire.by_transaction)
-        self._unanswered: Unanswered[Reply[Any]] = Unanswered(wire, adds=self._streams)
+        self._unanswered: Unanswered[Reply[Any]] = Unanswered(wire, address, adds=self._streams.adds)
         self._broken: BookKeeperError | None = None
 
     @classmethod
@@ -113,15 +113,16 @@ class ThreadedConnection(Connection):
         reply: Reply[Any] = Reply(self._changed, self.address, request, now + request.timeout_s)
         with self._changed:
             self._wait_while(lambda: self._must_wait(request.key), request)
-            self._unanswered.sent(request.key, reply)
+            self._unanswered.sent(reply)
         frame, request.frame = request.frame, b""  # the reply must not keep the sent frame in memory
         self._send(frame)
         return reply
 
     def _must_wait(self, key: Key) -> bool:
+        self._streams.check_add(key)
         return self._unanswered.must_wait(key) or len(self._unanswered) >= self._outstanding_max
 
-    def _wait_while(self, blocked: Callable[[], bool], what: Request | AddWindow) -> None:
+    def _wait_while(self, blocked: Callable[[], bool], what: object) -> None:
         """Wait while requests are outstanding that prevent sending. The caller holds `_changed`.
 
         These are requests whose responses could be confused with ours, or too many of any kind.
@@ -137,20 +138,22 @@ class ThreadedConnection(Connection):
 
     # --- streams ------------------------------------------------------------------------------------------------------
 
-    def open_stream(self, window: AddWindow) -> None:
+    def open_stream(self, ledger: int, first: int, outstanding: int) -> AddWindow:
         """Begin to take responses for a stream of adds; see `Connection`."""
         with self._changed:
-            self._wait_while(lambda: self._stream_must_wait(window), window)
-            self._streams.open(window)
+            what = f"adds of ledger {ledger}, entry {first} and on"
+            self._wait_while(lambda: self._stream_must_wait(ledger, first), what)
+            return self._streams.open(ledger, first, outstanding)
 
-    def _stream_must_wait(self, window: AddWindow) -> bool:
-        return self._unanswered.stream_must_wait(window.ledger, window.base) or self._streams.knows_from(window)
+    def _stream_must_wait(self, ledger: int, first: int) -> bool:
+        self._streams.check_stream(ledger)
+        return self._unanswered.stream_must_wait(ledger, first)
 
-    def send_adds(self, window: AddWindow, frames: Buffer, count: int) -> None:
+    def send_adds(self, window: AddWindow, frames: Buffer, count: int, transaction: int) -> None:
         """Send the next adds of a stream; see `Connection`."""
         with self._changed:
             self._raise_if_broken()
-            window.sent(count)
+            self._streams.adds.send(window, count, transaction)
         self._send(frames)
 
     def wait(self, until: Callable[[], bool], progress: Callable[[], object], timeout_s: float) -> bool:
@@ -220,38 +223,17 @@ class ThreadedConnection(Connection):
         if not count:
             return 0
         with self._changed:
-            if self._streams.take(buffer.rows, count) < count:
-                for row in buffer.rows[:count].tolist():
-                    if row[0] == self._wire.batch_op:
-                        buffer.lend()
-                    self._answer(row, received)
+            others = self._streams.adds.acknowledge(buffer.rows, count) if self._streams.adds.count else count
+            for row in buffer.rows[:others].tolist() if others else ():
+                self._unanswered.complete(row, received, buffer)
             self._changed.notify_all()
         return count
-
-    def _answer(self, row: Row, received: memoryview) -> None:
-        """Complete the reply to which a response belongs; ignore a response that belongs to none."""
-        code, at, size = row[1], row[5], row[6]
-        reply = self._unanswered.answered(row)
-        if reply is None:
-            return
-        try:
-            refusal = reply.request.refusal(self._wire, self.address, code) if code != OK else None
-        except BookKeeperError as unknown_code:  # which ends the connection
-            reply.fail(unknown_code)
-            raise
-        if refusal is not None:
-            reply.fail(refusal)
-            return
-        try:
-            reply.succeed(reply.request.value(self.address, received[at : at + size]))
-        except ReadError as malformed:
-            reply.fail(malformed)
 
     def _expire(self) -> None:
         """Time out the requests that are due."""
         now = time.monotonic()
         with self._changed:
-            for reply in self._unanswered.late(lambda reply: reply.deadline <= now):
+            for reply in self._unanswered.late(now):
                 reply.expire()
             self._changed.notify_all()
 

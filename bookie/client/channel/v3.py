@@ -1,15 +1,10 @@
 """A channel that speaks V3: the operations of V2, and LACs, long polls, deferred sync and bookie info.
 
-A response names the transaction id of its request, so requests for the same entry never wait for each other. Each
-stream of adds takes its transaction ids from a range of its own: the id for entry e is base + e.
+A response names the transaction id of its request, so requests for the same entry never wait for each other.
 """
-
-import itertools
 
 from typing_extensions import Buffer
 
-from bookie._fast.client import framing_v3
-from bookie._fast.client.add_window import AddWindow
 from bookie.availability import AvailableEntries
 from bookie.client.channel.connection import Connection
 from bookie.client.channel.operations import BookieChannel, named
@@ -17,17 +12,13 @@ from bookie.client.channel.reply import Reply
 from bookie.client.channel.stream import AddStream
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.digest import Digest
-from bookie.client.wire import requests_v3 as requests
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE, Extensions
-from bookie.client.wire.flags import MIB, Flags
+from bookie.client.wire.flags import MIB
 from bookie.client.wire.v3 import WireV3
-from bookie.errors import IllegalOperation, IncorrectParameter
+from bookie.errors import IllegalOperation
 from bookie.pb import wire_pb2 as pb
-
-STREAM_SHIFT = 40
-"""The transaction ids of stream k start at k << 40; those of single requests count up from 1."""
 
 
 class ChannelV3(BookieChannel):
@@ -44,7 +35,6 @@ class ChannelV3(BookieChannel):
     def __init__(self, connection: Connection, wire: WireV3) -> None:
         super().__init__(connection, wire)
         self.extensions = Extensions()
-        self._stream_numbers = itertools.count(1)
 
     # --- adds ---------------------------------------------------------------------------------------------------------
 
@@ -97,23 +87,9 @@ class ChannelV3(BookieChannel):
         Raises:
             IncorrectParameter: An argument is outside its range.
         """
-        base = (next(self._stream_numbers) << STREAM_SHIFT) - first
-        try:
-            window = AddWindow(ledger, first, outstanding, base)
-            frames = framing_v3.AddFramerV3(
-                digest.digester,
-                digest.master_key,
-                ledger,
-                self.frame_bytes_max,
-                base,
-                priority=requests.HIGH_PRIORITY if flags & Flags.HIGH_PRIORITY else 0,
-                write_flags=requests.DEFERRED_SYNC if deferred_sync else 0,
-                recovery=bool(flags & Flags.RECOVERY_ADD),
-            )
-        except (ValueError, OverflowError) as error:
-            raise IncorrectParameter(f"add stream to ledger {ledger}: {error}") from error
-        self.connection.open_stream(window)
-        return AddStream(self.connection, self.wire, window, frames, lac=lac, length=length)
+        return self._add_stream(
+            ledger, first, outstanding, digest, flags, lac=lac, length=length, deferred_sync=deferred_sync
+        )
 
     def force(self, ledger: int) -> None:
         """Wait until every entry of the ledger that was acknowledged before this call is durable.

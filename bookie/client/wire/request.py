@@ -1,6 +1,5 @@
-"""A request in flight: the key of its response, its frame, and how the response becomes a value. Values only."""
+"""A request: the key of its response, its frame, and how the response becomes a value. Values only."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+from bookie.client.entries.digest import Digest
 from bookie.client.wire.flags import LAST_ENTRY
 from bookie.errors import BookKeeperError, IncorrectParameter, ReadError, RequestTimeout
 
@@ -28,7 +28,7 @@ class Request:
     meaning for this request. `on_refusal` is called with the code of a refusal.
     """
 
-    __slots__ = ("answer", "codes", "decode", "default", "due", "frame", "key", "on_refusal", "timeout_s", "what")
+    __slots__ = ("codes", "decode", "default", "frame", "key", "on_refusal", "timeout_s", "what")
 
     def __init__(
         self,
@@ -47,8 +47,6 @@ class Request:
         self.timeout_s = timeout_s
         self.codes: Mapping[int, type[BookKeeperError]] | None = None
         self.on_refusal: Callable[[int], None] | None = None
-        self.due = 0.0
-        self.answer: asyncio.Future[Any]
 
     def __str__(self) -> str:
         return str(self.what[0].format(*self.what[1:]))
@@ -82,17 +80,27 @@ class Request:
         """Return the error for a request that was not answered in time."""
         return RequestTimeout(f"{bookie}: {self}: no answer in time, but it may have been executed; try again")
 
-    def fail(self, error: BookKeeperError) -> None:
-        """Complete the request with an error, unless it is completed."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
 
 def read_of(ledger: int, entry: int) -> tuple[Any, ...]:
     """Return `what` for a read."""
     if entry == LAST_ENTRY:
         return "read of ledger {}, last entry", ledger
     return "read of ledger {}, entry {}", ledger, entry
+
+
+class Framer(Protocol):
+    """Seals the entries of one ledger and makes the frames of their adds."""
+
+    def __call__(
+        self, first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64], /
+    ) -> tuple[NDArray[np.uint8], int]:
+        """Return the frames of entries first, first + 1, ..., and the transaction of the first one; the others count
+        up from it.
+
+        Payload k is payloads[offsets[k]:offsets[k + 1]]; `length` is the number of payload bytes in the ledger before
+        `first`. Raises ValueError if a payload does not fit into a frame.
+        """
+        ...
 
 
 class SenderNames(Protocol):
@@ -160,4 +168,12 @@ class Wire(Protocol):
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request: ...
     def sender_frames(
         self, sender: SenderNames, records: Buffer, offsets: NDArray[np.int64], entries: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], int]: ...
+    ) -> tuple[NDArray[np.uint8], int]:
+        """Return the frames of adds of stored entries, and the transaction of the first one; the others count up from
+        it. Raises ValueError.
+        """
+        ...
+
+    def framer(self, digest: Digest, ledger: int, flags: int, *, deferred_sync: bool = False) -> Framer:
+        """Return what makes the frames of a ledger's adds from payloads. Raises ValueError or OverflowError."""
+        ...

@@ -10,10 +10,11 @@ from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v2, single_reads
 from bookie.client.entries.batch import StoredBatch
+from bookie.client.entries.digest import Digest
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY
 from bookie.client.wire.messages import parsed
-from bookie.client.wire.request import Key, Request, Row, SenderNames, read_of
+from bookie.client.wire.request import Framer, Key, Request, Row, SenderNames, read_of
 from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
 from bookie.pb.wire_pb2 import AuthMessage
 
@@ -54,6 +55,13 @@ class WireV2:
     ) -> tuple[NDArray[np.uint8], int]:
         """Return the frames of ADDs of stored entries, and 0, since V2 has no transactions. Raises ValueError."""
         return framing_v2.stored_adds(sender.master_key, records, offsets, self.frame_bytes_max, sender.flags), 0
+
+    def framer(self, digest: Digest, ledger: int, flags: int, *, deferred_sync: bool = False) -> Framer:
+        """Return what makes the frames of a ledger's ADDs from payloads. V2 has no deferred sync. Raises ValueError."""
+        if deferred_sync:
+            raise ValueError("deferred sync needs V3")
+        framer = framing_v2.AddFramer(digest.digester, digest.master_key, ledger, self.frame_bytes_max, flags=flags)
+        return lambda *entries: (framer.build(*entries), 0)
 
     def add(self, ledger: int, entry: int, stored: Buffer, master_key: bytes, flags: int, timeout_s: float) -> Request:
         """Return an ADD request."""

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client import framing_v3, single_reads
+from bookie.client.entries.digest import Digest
 from bookie.client.wire import answers_v3 as answers
 from bookie.client.wire import requests_v3 as requests
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.client.wire.messages import framed
-from bookie.client.wire.request import Key, Request, Row, SenderNames, read_of
+from bookie.client.wire.request import Framer, Key, Request, Row, SenderNames, read_of
 from bookie.errors import (
     BookKeeperError,
     IllegalOperation,
@@ -84,6 +85,26 @@ class WireV3:
             recovery=bool(sender.flags & Flags.RECOVERY_ADD),
         )
         return frames, first
+
+    def framer(self, digest: Digest, ledger: int, flags: int, *, deferred_sync: bool = False) -> Framer:
+        """Return what makes the frames of a ledger's ADD_ENTRYs from payloads. Raises ValueError or OverflowError."""
+        framer = framing_v3.AddFramerV3(
+            digest.digester,
+            digest.master_key,
+            ledger,
+            self.frame_bytes_max,
+            priority=requests.HIGH_PRIORITY if flags & Flags.HIGH_PRIORITY else 0,
+            write_flags=requests.DEFERRED_SYNC if deferred_sync else 0,
+            recovery=bool(flags & Flags.RECOVERY_ADD),
+        )
+
+        def frames(
+            first: int, lac: int, length: int, payloads: Buffer, offsets: NDArray[np.int64]
+        ) -> tuple[NDArray[np.uint8], int]:
+            transaction = self.transactions(len(offsets) - 1)
+            return framer.build(first, lac, length, payloads, offsets, transaction), transaction
+
+        return frames
 
     def add(
         self,
