@@ -1,30 +1,59 @@
-"""Play worlds of the engine: `python -m tests.engine 0:1000`; one with a trace: `python -m tests.engine 17 --trace`."""
+"""Play worlds of the engine: `python -m tests.engine 0:1000`; one with a trace: `python -m tests.engine 17 --trace`.
+
+A world that fails is shrunk, and the plan that is left is printed. In a file, it can be given instead of a seed.
+"""
 
 import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.engine.seeds import fixed_environment, seeds_of
 
+if TYPE_CHECKING:
+    from tests.engine.plan import Plan
+    from tests.engine.runtime import Runtime
+
 COUNTED = ("runs", "kills", "cuts", "steps", "requests")
+SEEDS = Path(__file__).with_name("seeds.txt")
 
 
 def main() -> int:
     """Parse the arguments, play the seeds, and print the findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.engine", description=__doc__)
-    parser.add_argument("seeds", help="a seed, first:last (the last one is not played), or several between commas")
-    parser.add_argument("--trace", action="store_true", help="print the calls of the last run")
+    parser.add_argument(
+        "seeds", help="a seed, first:last (the last one is not played), a file NAME.json, or several between commas"
+    )
+    parser.add_argument("--trace", action="store_true", help="print the plan, and the calls of the last run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--shrink", type=float, default=120, help="seconds for shrinking a failing world; 0: do not")
+    parser.add_argument(
+        "--keep", action="store_true", help="add failing seeds to seeds.txt, which every test run plays"
+    )
     given = parser.parse_args()
     fixed_environment("tests.engine")
     return play_all(given)
 
 
-def play_all(given: argparse.Namespace) -> int:
-    """Play the seeds, and return 1 if a world has a finding."""
+def plans_of(text: str) -> Iterator[tuple[str, "Plan"]]:
+    """Yield the worlds that `text` names, each after its name."""
     # Not imported before, because these load numpy, which reads the environment.
-    from tests.engine.plan import draw_plan
+    from tests.engine.hardships import draw_world
+    from tests.engine.plan_files import read_plan
+
+    for part in text.split(","):
+        if part.endswith(".json"):
+            yield part, read_plan(Path(part))
+        else:
+            yield from ((f"seed {seed}", draw_world(seed)) for seed in seeds_of(part))
+
+
+def play_all(given: argparse.Namespace) -> int:
+    """Play the worlds, and return 1 if one has a finding."""
+    from tests.engine.plan_files import written
     from tests.engine.runtime import Runtime
     from tests.engine.world import play
 
@@ -32,22 +61,36 @@ def play_all(given: argparse.Namespace) -> int:
     runtime.redirect()
     begun, failed, fingerprint = time.monotonic(), 0, 0
     total: Counter[str] = Counter()
-    for seed in seeds_of(given.seeds):
+    for name, plan in plans_of(given.seeds):
         if time.monotonic() - begun > given.seconds:
             break
-        outcome = play(runtime, draw_plan(seed), keep_trace=given.trace)
-        total += Counter(worlds=1, **{name: getattr(outcome, name) for name in COUNTED})
+        outcome = play(runtime, plan, keep_trace=given.trace)
+        total += Counter(worlds=1, **{counted: getattr(outcome, counted) for counted in COUNTED})
         fingerprint = outcome.fingerprint
         if given.trace:
-            print("\n".join([str(draw_plan(seed)), *outcome.trace, outcome.output]))
+            print("\n".join([written(plan), *outcome.trace, outcome.output]))
         if outcome.findings:
             failed += 1
-            print(f"seed {seed}: " + "; ".join(outcome.findings), flush=True)
+            print(f"{name}: " + "; ".join(outcome.findings), flush=True)
+            if given.keep and name.startswith("seed"):
+                with SEEDS.open("a") as file:
+                    file.write(f"{plan.seed}  {outcome.findings[0]}\n")
+            if given.shrink and not given.trace:
+                print(_shrunken(runtime, plan, given.shrink), flush=True)
     rate = total["worlds"] * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")
     counts = ", ".join(f"{total[name]} {name}" for name in ("worlds", *COUNTED))
     print(f"{counts}, {failed} failed, {rate:.0f}/min")
     return int(failed > 0)
+
+
+def _shrunken(runtime: "Runtime", plan: "Plan", seconds: float) -> str:
+    """Return the text of a smaller plan with the same finding."""
+    from tests.engine.plan_files import written
+    from tests.engine.shrink import shrink
+    from tests.engine.world import play
+
+    return written(shrink(plan, lambda smaller: next(iter(play(runtime, smaller).findings), ""), seconds))
 
 
 if __name__ == "__main__":

@@ -23,16 +23,22 @@ class Engine:
             ),
             JournalSettings(directories=tuple(root / f"journal-{i}" for i in range(plan.journals)), **plan.journal),
         )
-        self.port = DataPort(self.storage, NetworkSettings(**plan.network))
+        self.network = NetworkSettings(**plan.network)
+        self.port = DataPort(self.storage, self.network)
         journal = self.storage.journal
         run = Run(write_data=journal.write_data, sync_data=journal.sync_data, boot=f"boot {boot}")
+        self.flushed = False
         self._dirty = DirtyMarker(self.storage.storage.ledger_directories, run)
 
     def start(self) -> None:
-        """Replay the journals, start the threads, and listen, in the order of `bookie.server.lifecycle`."""
+        """Replay the journals, start the threads, and listen, in the order of `bookie.server.lifecycle`.
+
+        Afterwards `flushed` says whether the entry logs and the index hold everything that was replayed.
+        """
         for directory in self.storage.storage.ledger_directories:
             directory.mkdir(exist_ok=True)
         self.storage.open(distrusted=bool(self._dirty.lost()), same_boot=self._dirty.same_boot())
+        self.flushed = self.storage.flushed
         self._dirty.set()
         self.storage.start()
         self.port.start()

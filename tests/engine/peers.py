@@ -4,18 +4,23 @@ All of them run on the driver's thread, one `turn` at a time.
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 
-from tests.engine.entries import fingerprint, stored
+from tests.engine.entries import fingerprint, is_sound, stored
 from tests.engine.events import Asked, Recorder
 from tests.engine.plan import PeerPlan
 from tests.engine.runtime import NEVER, Runtime
+from tests.engine.wild import wild_frame
 from tests.engine.wire import LAST, NO_ENTRY, NO_LEDGER, OK, V2, V3, Answer, Frames, Key
 from tests.history.events import Event
 
 __all__ = ["Connection", "Known", "Peer", "Verifier"]
 
 LOOPBACK = 0x7F000001
+DAMAGED = 999
+"""The code of an answer whose digest tells the client that it asks another bookie."""
+RAW = ("wild", "flood")
+"""Roles whose answers nobody looks at."""
 REST_NS = 20_000_000
 """The pause after a refusal."""
 
@@ -25,6 +30,7 @@ class Known:
 
     def __init__(self, ledgers: tuple[int, ...]) -> None:
         self.next: dict[int, int] = {}
+        self.ledgers = ledgers
         self.existing = set(ledgers)
 
     def absorb(self, events: list[Event]) -> None:
@@ -77,17 +83,26 @@ class Connection:
                 self._unsent.appendleft(data[sent:])
                 return
 
-    def receive(self) -> list[tuple[Asked, Answer]]:
-        """Return the responses that have arrived, and record them."""
+    def receive(self, most: int = 0) -> list[tuple[Asked, Answer]]:
+        """Return the responses that have arrived, and record them. `most` limits the bytes read; 0 does not."""
         found: list[tuple[Asked, Answer]] = []
         while self._number >= 0:
-            data = self.runtime.receive(self._number)
+            data = self.runtime.receive(self._number, most)
             if not data:
                 self.closed = self.closed or data is None
                 break
             for body in self._frames.feed(data):
                 self._take(body, found)
+            if most:
+                break
         return found
+
+    def ignore(self) -> None:
+        """Read what has arrived, whatever it is."""
+        while self._number >= 0 and (data := self.runtime.receive(self._number)) != b"":
+            if data is None:
+                self.closed = True
+                return
 
     def _take(self, body: bytes, found: list[tuple[Asked, Answer]]) -> None:
         try:
@@ -98,6 +113,8 @@ class Connection:
         asked = self.asked.pop(answer.key, None)
         if asked is None:
             return
+        if not all(map(is_sound, answer.entries)) and self.runtime.distrusted():
+            answer = Answer(answer.key, DAMAGED)
         entry = asked.entry
         bodies: tuple[bytes, ...] = (asked.body,) if asked.body and answer.code == OK else ()
         if answer.code == OK and answer.entries:
@@ -132,8 +149,9 @@ class Peer:
 
     @property
     def waiting(self) -> int:
-        """Requests without a response, on a connection that is open and that the peer reads."""
-        if self._connection is None or self._connection.closed or self.plan.role == "silent":
+        """Requests without a response, on a connection that is open and that the peer reads as fast as it can."""
+        slow = self.plan.role == "silent" or self.plan.sip_bytes > 0
+        if self._connection is None or self._connection.closed or slow:
             return 0
         return len(self._connection.asked)
 
@@ -153,10 +171,16 @@ class Peer:
                 return
             self._connection = Connection(self._runtime, self._recorder, self._client, V3() if self.plan.v3 else V2())
         connection = self._connection
-        if self.plan.role != "silent":
-            for asked, answer in connection.receive():
+        if self.plan.role in RAW:
+            connection.ignore()
+        elif self.plan.role != "silent" and (now >= self.due or not self.plan.sip_bytes):
+            for asked, answer in connection.receive(self.plan.sip_bytes):
                 self._answered(asked, answer, now)
         connection.push()
+        if connection.closed and self.plan.role == "wild" and self._left > 0:
+            connection.end(1)
+            self._connection, self.due = None, now + REST_NS
+            return
         if connection.closed:
             self.due, self._left = NEVER, 0
             return
@@ -177,6 +201,8 @@ class Peer:
             if self.plan.pause_ns:
                 break
         self.due = now + self.plan.pause_ns if self.plan.pause_ns and self._left > 0 else NEVER
+        if self.plan.sip_bytes and (connection.asked or self._left > 0):
+            self.due = now + REST_NS
         if self._left > 0 and not self.plan.pause_ns and not connection.asked:
             self.due = now + REST_NS
 
@@ -244,6 +270,15 @@ class Peer:
         """Ask, and never read the answers."""
         self._batch(connection)
 
+    def _flood(self, connection: Connection) -> None:
+        """Ask for the same hundreds of times at once."""
+        ledger = self._ledger()
+        frame = connection.protocol.read(ledger, self._some_entry(ledger))[1]
+        connection.send_raw(frame * self._rng.choice((10, 100, 400)))
+
+    def _wild(self, connection: Connection) -> None:
+        connection.send_raw(wild_frame(self._rng, self._known.ledgers))
+
     def _rude(self, connection: Connection) -> None:
         """Write, then end the connection somehow, perhaps after bytes that are no request."""
         self._writer(connection)
@@ -254,19 +289,25 @@ class Peer:
 
 
 class Verifier:
-    """Reads back every entry that any peer ever sent. A read is repeated while the bookie answers with another error.
+    """Reads back every entry that any peer ever sent. A read is repeated while the bookie answers with another error,
+    at most `tries` times if that is not 0.
 
     It asks for single entries, in order, and remembers nothing but what is left to ask.
     """
 
-    def __init__(self, runtime: Runtime, recorder: Recorder, sent: dict[int, set[int]]) -> None:
+    def __init__(self, runtime: Runtime, recorder: Recorder, sent: dict[int, set[int]], *, tries: int) -> None:
+        self._tries = tries
+        self._failed: Counter[tuple[int, int]] = Counter()
         self._connection = Connection(runtime, recorder, 99, V2())
         self._left = deque((ledger, entry) for ledger in sorted(sent) for entry in sorted(sent[ledger]))
 
     def turn(self) -> bool:
         """Receive and ask. Return whether everything was answered."""
         for asked, answer in self._connection.receive():
-            if answer.code not in (OK, NO_ENTRY, NO_LEDGER):
+            if answer.code in (OK, NO_ENTRY, NO_LEDGER):
+                continue
+            self._failed[asked.ledger, asked.entry] += 1
+            if self._failed[asked.ledger, asked.entry] != self._tries:
                 self._left.append((asked.ledger, asked.entry))
         self._connection.push()
         while self._left and len(self._connection.asked) < 100 and not self._connection.closed:

@@ -1,10 +1,11 @@
 """What a seed stands for: the bookie's settings, and for each run the faults, the peers and the end. Values only."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bookie.storage.settings import MIB
+from tests.engine.decay import Decay
 from tests.engine.runtime import NEVER, Action, Op
 
 __all__ = ["draw_plan", "Operation", "PeerPlan", "Plan", "Rule", "RunPlan"]
@@ -38,6 +39,8 @@ class PeerPlan:
     window: int
     pause_ns: int
     v3: bool
+    sip_bytes: int = 0
+    """How much the peer reads at a time, with pauses; 0 for everything at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,8 @@ class Operation:
 class RunPlan:
     """One life of the bookie. `world` are the fields of `runtime.Settings`; `kill_at` there ends it early.
 
-    `cut` is how the power fails after it: -1 for not at all, else the mode of `disk_cut`.
+    `cut` is how the power fails after it: -1 for not at all, else the mode of `disk_cut`. `decays` happen before it,
+    and `changes` are settings that differ from then on.
     """
 
     world: dict[str, int]
@@ -63,6 +67,8 @@ class RunPlan:
     operations: tuple[Operation, ...]
     cut: int
     verify: bool = False
+    decays: tuple[Decay, ...] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,14 @@ class Plan:
     ledger_directories: int = 1
     journals: int = 1
     runs: tuple[RunPlan, ...] = ()
+
+    def at(self, number: int) -> "Plan":
+        """Return the plan with the settings of a run."""
+        storage, journal = dict(self.storage), dict(self.journal)
+        for run in self.runs[: number + 1]:
+            for name, value in run.changes.items():
+                (storage if name in storage else journal)[name] = value
+        return replace(self, storage=storage, journal=journal)
 
 
 def draw_plan(seed: int) -> Plan:

@@ -6,6 +6,7 @@ The process may die at any call of the engine. What the peers sent and received 
 import contextlib
 import gc
 import io
+import itertools
 import logging
 import os
 import signal
@@ -17,20 +18,29 @@ from typing import NoReturn
 from bookie._fast.base import fatal
 from bookie.errors import StartRefused
 from tests.engine.bookie import Engine
+from tests.engine.budgets import over_budget
 from tests.engine.events import Recorder, events
 from tests.engine.operations import Ledgers, Operator
 from tests.engine.peers import Known, Peer, Verifier
 from tests.engine.plan import Plan
-from tests.engine.runtime import NEVER, Exit, Runtime, Settings
+from tests.engine.runtime import NEVER, Action, Exit, Runtime, Settings
 
 __all__ = ["be_bookie", "Place"]
 
 PATIENCE_NS = 300_000_000_000
 """Every request is answered within this simulated time after the last fault."""
-REAL_SECONDS = 60
-"""A run that takes longer hangs without calling the world, for example in a loop that waits for an atomic."""
+CPU_SECONDS = 60
+"""A run that takes longer goes round without calling the world, for example in a loop that waits for an atomic."""
+REAL_SECONDS = 600
+"""A run that takes longer waits for something that the world does not know."""
 OUTPUT_BYTES = 60_000
 DYING = 2
+LOOK_AT_BUDGETS = 64
+"""Every how many turns of the peers."""
+TRIES = 3
+"""How often an entry is asked for whose place on the disk may be damaged."""
+HARMLESS = (Action.STALL, Action.SHORT)
+"""What a rule may do to a call without excusing a bookie that gives up."""
 
 
 class Stuck(Exception):
@@ -39,16 +49,20 @@ class Stuck(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The directory of the bookie's files, the number of the run, and the number of the machine's boot."""
+    """The directory of the bookie's files, the number of the run, the number of the machine's boot, and whether the
+    disk has lied or decayed in this run or before.
+    """
 
     root: Path
     number: int
     boot: int
+    damaged: bool = False
 
 
 def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int, *, traced: bool) -> NoReturn:
     """Be the bookie of a run, and end the process. What was logged goes to the descriptor `output`."""
     signal.alarm(REAL_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
     log = io.StringIO()
     logging.basicConfig(stream=log, level=logging.WARNING, force=True)
@@ -76,7 +90,8 @@ class _Run:
         self._plan = plan
         self._run = plan.runs[place.number]
         self._recorder = Recorder(runtime, place.number)
-        self._engine = Engine(plan, place.root, place.boot)
+        self._damaged = runtime.damaged = place.damaged
+        self._engine = Engine(plan.at(place.number), place.root, place.boot)
         self._known = known
         most = plan.network["frame_bytes_max"] - 200
         self._peers = [
@@ -85,6 +100,7 @@ class _Run:
 
     def play(self) -> int:
         """Start, serve and stop. Return the exit status."""
+        self._recorder.nemesis("begin")
         try:
             self._engine.start()
         except (OSError, StartRefused):
@@ -92,6 +108,8 @@ class _Run:
                 return Exit.ENDED
             raise
         self._recorder.nemesis("start")
+        if self._engine.flushed:
+            self._recorder.nemesis("flushed")
         operator = Operator(self._engine.storage, Ledgers(self._known.existing), self._recorder, self._run.operations)
         operator.start()
         if self._run.verify:
@@ -104,6 +122,8 @@ class _Run:
         except OSError:
             if not self._excused():
                 raise
+        if self._engine.storage.flushed:
+            self._recorder.nemesis("flushed")
         self._check_fatal()
         if operator.failed is not None and not self._excused():
             raise operator.failed
@@ -111,7 +131,8 @@ class _Run:
 
     def _excused(self) -> bool:
         """Whether a fault may be why the bookie gave up."""
-        return self._runtime.faults() > 0 or self._run.world["full_from"] != NEVER or bool(self._run.rules)
+        refusals = any(rule.action not in HARMLESS for rule in self._run.rules)
+        return self._runtime.faults() > 0 or self._run.world["full_from"] != NEVER or refusals or self._damaged
 
     def _check_fatal(self) -> bool:
         """Return whether the bookie has given up. Raises Stuck if it had no reason to."""
@@ -123,7 +144,10 @@ class _Run:
     def _serve(self) -> int | None:
         """Let the peers ask. Return an exit status if the run is over here."""
         end = self._runtime.now() + int(self._run.seconds * 1e9)
+        turns = itertools.count()
         while True:
+            if next(turns) % LOOK_AT_BUDGETS == 0:
+                self._check_budgets()
             now = self._runtime.now()
             for peer in self._peers:
                 peer.turn(now)
@@ -133,6 +157,7 @@ class _Run:
             waiting = sum(peer.waiting for peer in self._peers)
             if not waiting and (now >= end or not asking):
                 self._check_responses()
+                self._check_budgets()
                 return None
             if now >= end + PATIENCE_NS:
                 raise Stuck(f"{waiting} requests are not answered after {PATIENCE_NS / 1e9:.0f} s")
@@ -141,6 +166,10 @@ class _Run:
                 for peer in self._peers:
                     peer.drain()
                 return Exit.KILLED
+
+    def _check_budgets(self) -> None:
+        if over := over_budget(self._engine):
+            raise Stuck(f"over budget: {over}")
 
     def _check_responses(self) -> None:
         for peer in self._peers:
@@ -155,7 +184,10 @@ class _Run:
                 sent.setdefault(event.ledger, set()).add(event.entry)
         self._recorder.nemesis("verify")
         verifier = Verifier(
-            self._runtime, self._recorder, {ledger: sent[ledger] for ledger in sent if ledger in self._known.existing}
+            self._runtime,
+            self._recorder,
+            {ledger: sent[ledger] for ledger in sent if ledger in self._known.existing},
+            tries=TRIES if self._damaged else 0,
         )
         end = self._runtime.now() + PATIENCE_NS
         while not verifier.turn():

@@ -18,6 +18,7 @@ NATIVE = Path(__file__).with_name("native")
 NEVER = (1 << 63) - 1
 EVENTS_MAX = 1 << 16
 HISTORY_BYTES = 32 << 20
+BUFFER_BYTES = 1 << 20
 BEGIN_NS = 1_000_000_000_000
 """The monotonic clock at the beginning of a world."""
 
@@ -74,6 +75,16 @@ class Action(IntEnum):
     STALL = 4
     ROT = 5
     LOST = 6
+    ASTRAY = 8
+
+
+class Lie(IntEnum):
+    """What the disk lied about; the order is that of `enum lie` in world.h."""
+
+    JOURNAL = 0
+    FILE = 1
+    SYNC = 2
+    READ = 3
 
 
 class Settings(ctypes.Structure):
@@ -96,6 +107,8 @@ class Settings(ctypes.Structure):
             "pause_all",
             "full_from",
             "full_to",
+            "jump_at",
+            "jump_ns",
             "traced",
         )
     ]
@@ -122,6 +135,7 @@ class Shared(ctypes.Structure):
         ("settings", Settings),
         ("steps", ctypes.c_int64),
         ("now", ctypes.c_int64),
+        ("wall_jump", ctypes.c_int64),
         ("hash", ctypes.c_uint64),
         ("event_count", ctypes.c_int64),
         ("history_bytes", ctypes.c_int64),
@@ -158,7 +172,9 @@ class Runtime:
         self._declare(quick, "disk_rule", None, integer, text, integer, integer, integer, integer)
         self._declare(quick, "disk_cut", integer, number, ctypes.c_uint64, integer)
         self._declare(quick, "disk_place", None, number, text, text)
+        self._declare(quick, "disk_settle", None, number)
         self._declare(quick, "world_faults", integer)
+        self._declare(quick, "world_lies", integer, number, number)
         self._declare(quick, "world_alive", number, number)
         self._declare(quick, "world_prepare", number, number)
         self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
@@ -175,13 +191,17 @@ class Runtime:
         self._declare(self._library, "peer_end", None, number, number)
         self._quick = quick
         self.shared: Any = self._library.world_share().contents
-        self._buffer = ctypes.create_string_buffer(1 << 20)
+        self.damaged = False
+        """Whether the disk of this process lied or decayed before this run."""
+        self._buffer = ctypes.create_string_buffer(BUFFER_BYTES)
         self.wait = self._library.world_wait
         self.now = quick.world_now
         self.connect = self._library.peer_connect
         self.end = self._library.peer_end
         self.disk_cut = quick.disk_cut
+        self.settle = quick.disk_settle
         self.faults = quick.world_faults
+        self.lies = quick.world_lies
         self.alive = quick.world_alive
         self.kill = quick.world_kill
         self.pause = quick.world_pause
@@ -209,6 +229,7 @@ class Runtime:
             graves.mkdir()
             self._quick.disk_place(process, os.fsencode(disk), os.fsencode(graves))
         self.shared.now = BEGIN_NS
+        self.shared.wall_jump = 0
         self.shared.history_bytes = 0
 
     def finding(self) -> str:
@@ -265,6 +286,10 @@ class Runtime:
         """Let `times` calls of `ops` (a bit mask of `Op`) on paths with `part` meet an action, from the `nth` on."""
         self._quick.disk_rule(ops, part.encode(), int(action), nth, times, argument)
 
+    def distrusted(self) -> bool:
+        """Return whether the disk of process 0 may hold something else than what was written to it."""
+        return self.damaged or any(self.lies(0, kind) for kind in Lie)
+
     def record(self, record: bytes) -> None:
         """Append to the history, which outlives this process."""
         self._quick.world_history(record, len(record))
@@ -273,9 +298,12 @@ class Runtime:
         """Send as much as the bookie's socket takes, and return how many bytes that were; -1 if the bookie closed."""
         return int(self._library.peer_send(connection, data, len(data)))
 
-    def receive(self, connection: int) -> bytes | None:
-        """Return what has arrived, b"" if that is nothing, or None if the bookie has closed the connection."""
-        size = self._library.peer_receive(connection, self._buffer, len(self._buffer))
+    def receive(self, connection: int, most: int = 0) -> bytes | None:
+        """Return what has arrived, b"" if that is nothing, or None if the bookie has closed the connection.
+
+        `most` limits the bytes; 0 does not.
+        """
+        size = self._library.peer_receive(connection, self._buffer, most or BUFFER_BYTES)
         return None if size < 0 else ctypes.string_at(self._buffer, size)
 
 

@@ -17,6 +17,9 @@ ALWAYS = 60
 OLD = [line.split()[0] for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line[0] != "#"]
 
 
+PLANS = sorted(map(str, (Path(__file__).parent / "plans").glob("*.json")))
+
+
 def played(*arguments: str, module: str = "tests.engine") -> str:
     """Play seeds in a process of their own, check that no world has a finding, and return what was printed."""
     done = subprocess.run([sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False)
@@ -25,8 +28,8 @@ def played(*arguments: str, module: str = "tests.engine") -> str:
 
 
 def test_seeds_that_once_failed() -> None:
-    """The worlds of seeds.txt have no finding any more."""
-    played(",".join(OLD))
+    """The worlds of seeds.txt, and the shrunken ones in plans, have no finding any more."""
+    played(",".join([*OLD, *PLANS]))
 
 
 def test_some_seeds() -> None:
@@ -34,7 +37,7 @@ def test_some_seeds() -> None:
     played(f"0:{ALWAYS}")
 
 
-@pytest.mark.parametrize("seed", ["1", "17"])
+@pytest.mark.parametrize("seed", ["1", "17", "25", "37"])
 def test_a_seed_is_always_the_same_world(seed: str) -> None:
     """Two processes play a seed call by call alike, with all threads, faults and times."""
     hashes = {re.search("^hash (.*)$", played(seed), re.MULTILINE)[1] for _ in range(2)}  # type: ignore[index]

@@ -6,11 +6,13 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.engine.events import events, split_deleted
+from tests.engine.decay import Decay, Snapshots, rot
+from tests.engine.doubts import certain
+from tests.engine.events import Recorder, events, split_deleted
 from tests.engine.peers import Known
 from tests.engine.plan import Plan, RunPlan
 from tests.engine.run import Place, be_bookie
-from tests.engine.runtime import Exit, Runtime
+from tests.engine.runtime import Exit, Lie, Runtime
 from tests.history.checker import judge
 
 __all__ = ["Outcome", "play"]
@@ -41,9 +43,12 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     root = SCRATCH / f"bookie-world-{os.getpid()}"
     runtime.new_world(root)
     known, boot, seen = Known(plan.ledgers), 1, 0
+    disk = Disk(runtime, root)
     try:
         for number, run in enumerate(plan.runs):
-            status = _run(runtime, plan, Place(root / "disk-0", number, boot), known, outcome, traced=keep_trace)
+            disk.decay(number, run.decays)
+            place = Place(root / "disk-0", number, boot, disk.damaged)
+            status = _run(runtime, plan, place, known, outcome, traced=keep_trace)
             outcome.runs += 1
             outcome.kills += status == Exit.KILLED
             outcome.steps += runtime.shared.steps
@@ -53,11 +58,12 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
                 return outcome
             known.absorb(list(events(runtime.history()[seen:])))
             seen = runtime.shared.history_bytes
+            disk.confess(number)
             if run.cut >= 0:
                 runtime.disk_cut(0, plan.seed * 31 + number, run.cut)
                 outcome.cuts += 1
                 boot += 1
-        history = list(events(runtime.history()))
+        history = certain(list(events(runtime.history())))
         outcome.requests = sum(event.kind == "invoke" for event in history)
         violations = [found for part in split_deleted(history) for found in judge(part)][:FINDINGS_MAX]
         outcome.findings += [f"{violation.invariant}: {violation.what}" for violation in violations]
@@ -66,6 +72,45 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
         if keep_trace:
             outcome.trace = runtime.trace()
         shutil.rmtree(root, ignore_errors=True)
+
+
+class Disk:
+    """The disk of the bookie as the parent process sees it: what decays between runs, and what is in doubt."""
+
+    def __init__(self, runtime: Runtime, root: Path) -> None:
+        self._runtime = runtime
+        self._place = root / "disk-0"
+        self._snapshots = Snapshots(self._place, root / "snapshots")
+        self.damaged = False
+
+    def decay(self, number: int, decays: tuple[Decay, ...]) -> None:
+        """Let happen what happens to the files before a run."""
+        for decay in decays:
+            if decay.kind == "save":
+                self._snapshots.save(decay.part)
+                continue
+            if decay.kind == "back":
+                doubted = decay.part if self._snapshots.bring_back(decay.part) else ""
+                self._runtime.settle(0)
+            else:
+                file = rot(self._place, decay)
+                doubted = file.name if file else ""
+            if doubted:
+                self._doubt(number, "doubt_journal" if "journal" in doubted or ".txn" in doubted else "doubt_files")
+
+    def confess(self, number: int) -> None:
+        """Record what the disk lied about in the run that has ended."""
+        lies = {kind: self._runtime.lies(0, kind) for kind in Lie}
+        if lies[Lie.SYNC] or lies[Lie.READ]:
+            self._doubt(number, "doubt_syncs")
+        if lies[Lie.JOURNAL]:
+            self._doubt(number, "doubt_journal")
+        if lies[Lie.FILE]:
+            self._doubt(number, "doubt_files")
+
+    def _doubt(self, number: int, what: str) -> None:
+        self.damaged = True
+        Recorder(self._runtime, number).nemesis(what)
 
 
 def _finding(runtime: Runtime, run: RunPlan, status: int, output: str) -> str:

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-enum { PATH_MAX_BYTES = 200, RULES_MAX = 32 };
+enum { PATH_MAX_BYTES = 200, RULES_MAX = 32, SECTOR = 512 };
 
 struct rule {
     int64_t ops, action, nth, times, argument;
@@ -114,6 +114,19 @@ static int judge(enum op op, const char *path, int64_t a, int64_t b, int64_t *ar
     }
 }
 
+/* LMDB takes a short transfer for an error. Linux reads files as a whole; a write may be short on a full disk. */
+static int is_index(const struct file *file)
+{
+    return strstr(file->path, "data.mdb") != NULL;
+}
+
+/* Count a lie. It may be found out, so the bookie may give up from here on. */
+static void lie(enum lie kind, const struct file *file)
+{
+    mine->faults++;
+    mine->lies[kind == LIE_FILE && strstr(file->path, ".txn") ? LIE_JOURNAL : kind]++;
+}
+
 static int fail(int error)
 {
     errno = -error;
@@ -211,11 +224,13 @@ static ssize_t reading(int fd, void *data, size_t size, off_t at, int positioned
     verdict = judge(OP_READ, short_path(file->path), at, (int64_t)size, &argument);
     if (verdict < 0)
         return fail(verdict);
-    if (verdict == FAULT_SHORT && size > 1)
+    if (verdict == FAULT_SHORT && size > 1 && !is_index(file))
         size = 1 + draw() % (size - 1);
     n = positioned ? pread(fd, data, size, at) : read(fd, data, size);
-    if (verdict == FAULT_ROT && n > 0)
+    if (verdict == FAULT_ROT && n > 0) {
         ((unsigned char *)data)[draw() % (uint64_t)n] ^= (unsigned char)(1u << draw() % 8);
+        lie(LIE_READ, file);
+    }
     return n;
 }
 
@@ -227,6 +242,20 @@ static ssize_t world_pread(int fd, void *data, size_t size, off_t at)
 static ssize_t world_read(int fd, void *data, size_t size)
 {
     return reading(fd, data, size, 0, 0);
+}
+
+/* Claim to have written: the file grows, and nothing arrives. */
+static ssize_t lose(int fd, const struct file *file, int64_t at, int64_t size)
+{
+    struct stat state;
+    fstat(fd, &state);
+    lie(LIE_FILE, file);
+    if (at + size > state.st_size) {
+        note_growth(file->inode, state.st_size);
+        if (ftruncate(fd, at + size) != 0)
+            return -1;
+    }
+    return size;
 }
 
 /* Write `parts` at an offset. A kill in the middle leaves the first bytes. */
@@ -245,11 +274,14 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
     fstat(fd, &state);
     if (is_full() && at + size > state.st_blocks * 512)
         return fail(-ENOSPC);
-    if (verdict == FAULT_LOST) {
-        mine->faults++;
-        return size;
+    if (verdict == FAULT_LOST)
+        return lose(fd, file, at, size);
+    if (verdict == FAULT_ASTRAY) {
+        lie(LIE_FILE, file);
+        at = (int64_t)(draw() % (uint64_t)(state.st_size / SECTOR + 1)) * SECTOR;
     }
     torn = mine->settings.kill_at == mine->steps + 1;
+    mine->faults += verdict == FAULT_SHORT && is_index(file);
     left = (verdict == FAULT_SHORT || torn) && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
     changing(fd, file, at, left);
     for (n = 0; n < count && left > 0; n++) {
@@ -312,8 +344,10 @@ static int syncing(int fd, int (*real)(int))
     verdict = judge(OP_SYNC, short_path(file->path), 0, 0, &argument);
     if (verdict < 0)
         return fail(verdict);
-    if (verdict == FAULT_LOST)
+    if (verdict == FAULT_LOST) {
+        lie(LIE_SYNC, file);
         return 0;
+    }
     fstat(fd, &state);
     note_sync(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, file->inode, file->path);
     return 0;

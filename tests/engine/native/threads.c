@@ -190,6 +190,8 @@ void step(enum op op, int64_t a, int64_t b, const char *text)
     }
     if (mine->steps == s->pause_at)
         pause_somebody();
+    if (mine->steps == s->jump_at)
+        shared->wall_jump += s->jump_ns;
     if (mine->steps == s->steps_max)
         finish(STUCK, "too many steps: some thread goes round without an end");
     if (s->priorities && chance(5))
@@ -372,7 +374,7 @@ static int world_sem_post(sem_t *semaphore)
 
 static int64_t wall_offset(void)
 {
-    return INT64_C(1800000000) * 1000000000; /* the wall clock begins in January 2027 */
+    return INT64_C(1800000000) * 1000000000 + shared->wall_jump; /* the wall clock begins in January 2027 */
 }
 
 static int world_clock_gettime(clockid_t clock, struct timespec *out)
@@ -525,6 +527,7 @@ static void join_world(int process, const struct settings *settings)
     mine->alive = 1;
     mine->noticed = 0;
     mine->steps = mine->faults = 0;
+    memset(mine->lies, 0, sizeof(mine->lies));
 }
 
 /* Begin a world with these settings. The calling thread is its driver: thread 0 of process 0, the only one at first. */
@@ -624,6 +627,12 @@ int world_alive(int process)
 int64_t world_faults(void)
 {
     return mine->faults;
+}
+
+/* Return how often the disk of a process told a lie of a kind since the process began. */
+int64_t world_lies(int process, int kind)
+{
+    return shared->processes[process].lies[kind];
 }
 
 int64_t world_now(void)

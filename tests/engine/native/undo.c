@@ -386,6 +386,12 @@ int64_t disk_cut(int process, uint64_t seed, int64_t mode)
     return undone;
 }
 
+/* Forget what undoes the changes to a disk: everything on it is durable. */
+void disk_settle(int process)
+{
+    shared->processes[process].undo_bytes = shared->processes[process].undo_count = 0;
+}
+
 /* Give a process an empty disk below `root`; files without a name are kept in `graveyard`. */
 void disk_place(int process, const char *root, const char *graveyard)
 {

@@ -44,7 +44,10 @@ enum op {
     OP_STATVFS, OP_EPOLL, OP_RECV, OP_SEND, OP_ACCEPT, OP_WAKE, OP_PEER, OPS
 };
 
-enum action { FAULT_NONE, FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_STALL, FAULT_ROT, FAULT_LOST, FAULT_KILL };
+enum action { FAULT_NONE, FAULT_EIO, FAULT_ENOSPC, FAULT_SHORT, FAULT_STALL, FAULT_ROT, FAULT_LOST, FAULT_KILL, FAULT_ASTRAY };
+
+/* What the disk lied about: the content of journals, other content, what a sync covers, what was read. */
+enum lie { LIE_JOURNAL, LIE_FILE, LIE_SYNC, LIE_READ, LIES };
 
 struct event {
     uint32_t step;
@@ -71,6 +74,7 @@ struct settings {
     int64_t pause_ns;
     int64_t pause_all;
     int64_t full_from, full_to; /* simulated time in which the disk has no space; NEVER for never */
+    int64_t jump_at, jump_ns;   /* the step at which the wall clock jumps, and how far; 0 for never */
     int64_t traced;             /* 1: the last EVENTS_MAX calls are kept */
 };
 
@@ -89,6 +93,7 @@ struct process {
     struct settings settings;
     int64_t steps;
     int64_t faults;             /* that were injected and may be fatal */
+    int64_t lies[LIES];
     int64_t undo_bytes, undo_count, graves;
     char root[256], graveyard[256];
 };
@@ -117,6 +122,7 @@ struct listener {
 struct shared {
     struct settings settings;   /* of the process that began the world, for Python */
     int64_t steps, now;
+    int64_t wall_jump;          /* of the wall clock, in ns, so far */
     uint64_t hash;              /* of all events: equal for equal worlds */
     int64_t event_count;
     int64_t history_bytes;

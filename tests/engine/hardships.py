@@ -1,0 +1,140 @@
+"""Hardships that some worlds have besides those of `plan`: disks that lie or decay, jumping clocks, peers that no sane
+client resembles, changed settings, and mostly dead entry logs. Values only.
+
+They are drawn by a generator of their own, so that a world without them stays the world that it was.
+"""
+
+import random
+from dataclasses import replace
+
+from bookie.storage.settings import MIB
+from tests.engine.decay import Decay
+from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S, draw_plan
+from tests.engine.runtime import Action, Op
+
+__all__ = ["draw_world"]
+
+FILES = (".txn", ".txn", ".log", ".log", "locations", "locations", "lastMark", "")
+NAMES = (".txn", ".log", "data.mdb", "data.mdb", "lastMark", "DIRTY", "")
+CHANGES = {
+    "write_cache_bytes": (1024 * KIB, 2048 * KIB, 8192 * KIB),
+    "read_cache_bytes": (256 * KIB, 1024 * KIB),
+    "readahead_entries": (1, 10, 50),
+    "flush_interval_ms": (20, 200, 10_000),
+    "read_threads": (1, 3),
+    "log_bytes_max": (16 * KIB, 64 * KIB, 4096 * KIB),
+    "open_logs_max": (4, 256),
+    "log_per_ledger": (False, True),
+    "ledger_logs_max": (2, 500),
+    "index_map_bytes": (64 << 20, 96 << 20),
+    "file_bytes_max": (64 * KIB, 1024 * KIB),
+    "prealloc_bytes": (16 * KIB, 256 * KIB),
+    "buffer_bytes": (2048 * KIB, 4096 * KIB),
+    "backups_max": (0, 2),
+    "group_wait_ms": (0.0, 20.0),
+    "reuse_files": (False, True),
+    "alignment_bytes": (512, 4096),
+}
+
+
+def draw_world(seed: int) -> Plan:
+    """Return the world of a seed."""
+    plan = draw_plan(seed)
+    rng = random.Random(f"hardships-{seed}")
+    if rng.random() < 0.5:
+        least = (16 if plan.network["frame_bytes_max"] > MIB else 8) * MIB
+        plan = replace(plan, network=plan.network | {"input_bytes_max": least, "output_bytes_max": least})
+    runs = list(plan.runs)
+    for share, hardship in ((0.2, _jump), (0.25, _peers), (0.2, _changes), (0.15, _churn), (0.25, _lies)):
+        if rng.random() < share:
+            hardship(rng, runs, plan)
+    return replace(plan, runs=tuple(runs))
+
+
+def _some_run(rng: random.Random, runs: list[RunPlan]) -> int:
+    """Return the number of a run that is not the last."""
+    return rng.randrange(len(runs) - 1)
+
+
+def _jump(rng: random.Random, runs: list[RunPlan], _plan: Plan) -> None:
+    """The wall clock is set, forward or back, once or in several runs."""
+    for at in {_some_run(rng, runs) for _ in range(2)}:
+        jump = rng.choice((-1, 1)) * int(10 ** rng.uniform(6, 17))  # from a millisecond to three years
+        runs[at] = replace(runs[at], world=runs[at].world | {"jump_at": rng.randrange(1, 5000), "jump_ns": jump})
+
+
+def _peers(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
+    for number in range(rng.randrange(1, 4)):
+        at = _some_run(rng, runs)
+        role = rng.choice(("wild", "wild", "flood", "reader", "batch"))
+        peer = PeerPlan(
+            role,
+            f"hard-{plan.seed}-{number}",
+            plan.ledgers,
+            int(rng.uniform(0, 0.1) * S),
+            rng.choice((5, 50)),
+            rng.choice((1, 5, 40)),
+            rng.choice((0, 1 * MS)),
+            rng.random() < 0.4,
+            0 if role in ("wild", "flood") else rng.choice((1, 50, 1000)),
+        )
+        runs[at] = replace(runs[at], peers=(*runs[at].peers, peer))
+
+
+def _changes(rng: random.Random, runs: list[RunPlan], _plan: Plan) -> None:
+    """The operator changes settings while the bookie is down."""
+    for at in range(1, len(runs)):
+        names = rng.sample(sorted(CHANGES), rng.randrange(0, 5))
+        runs[at] = replace(runs[at], changes={name: rng.choice(CHANGES[name]) for name in names})
+
+
+def _churn(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
+    """Most ledgers are deleted while they are written to, so that entry logs with few live entries are compacted."""
+    small = {"log_bytes_max": 16 * KIB, "flush_interval_ms": 20}
+    dying = rng.sample(plan.ledgers, (len(plan.ledgers) + 1) // 2)
+    for at in range(len(runs) - 1):
+        seconds = max(runs[at].seconds, 1.0)
+        times = sorted(rng.uniform(0, seconds) for _ in range(6))
+        kinds = ("checkpoint", "delete", "collect", "checkpoint", "collect", "collect")
+        more = tuple(
+            Operation(int(when * S), kind, rng.choice(dying) if kind == "delete" else -1)
+            for when, kind in zip(times, kinds, strict=True)
+        )
+        runs[at] = replace(
+            runs[at],
+            seconds=seconds,
+            operations=(*runs[at].operations, *more),
+            changes=runs[at].changes | (small if at == 0 else {}),
+        )
+
+
+def _lies(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
+    """The disk loses or misplaces writes, lies about syncs, misreads or rots, or a directory becomes an older one."""
+    kind = rng.choice(("write", "write", "sync", "read", "rot", "rot", "back"))
+    at = _some_run(rng, runs)
+    run = runs[at]
+    nth = int(10 ** rng.uniform(0, 2.5))
+    if kind == "write":
+        action = rng.choice((Action.LOST, Action.ASTRAY))
+        rule = Rule((Op.WRITE,), rng.choice(FILES), action, nth, rng.choice((1, 5)))
+        runs[at] = replace(run, rules=(*run.rules, rule))
+    elif kind == "sync":
+        world = run.world | {"kill_at": run.world["kill_at"] or int(10 ** rng.uniform(2, 4))}
+        rule = Rule((Op.SYNC,), rng.choice(FILES), Action.LOST, nth, rng.choice((1, -1)))
+        runs[at] = replace(run, world=world, rules=(*run.rules, rule), cut=rng.choice((0, 1)))
+    elif kind == "read":
+        rule = Rule((Op.READ,), rng.choice(FILES), Action.ROT, nth, rng.choice((1, 20)))
+        runs[at] = replace(run, rules=(*run.rules, rule))
+    elif kind == "rot":
+        decays = tuple(
+            Decay(rng.choice(("flip", "flip", "zero", "noise", "swap")), rng.choice(NAMES), rng.getrandbits(40))
+            for _ in range(rng.choice((1, 1, 3)))
+        )
+        runs[at + 1] = replace(runs[at + 1], decays=decays)
+    else:
+        places = [f"ledgers-{i}" for i in range(plan.ledger_directories)]
+        name = rng.choice(places + [f"journal-{i}" for i in range(plan.journals)])
+        back = rng.randrange(at + 1, len(runs))
+        for number, what in ((at, "save"), (back, "back")):
+            decays = (*runs[number].decays, Decay(what, name, 0))
+            runs[number] = replace(runs[number], decays=decays)
