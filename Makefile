@@ -36,7 +36,7 @@ export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # Also build the module of planned disk faults, which an installed package does not contain.
 export BOOKIE_FAULTS := 1
 
-.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire trust clean
 
 help:                 ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -240,12 +240,20 @@ pulsar: build java $(PYSPARK) $(PULSAR)   ## download an Apache Pulsar broker (2
 crash: build          ## run kill -9 under load, CYCLES times (200)
 	$(PYTEST) $(LONG) $(PARALLEL) --dist worksteal -m crash --ignore=tests/spark $(PYTEST_ARGS)
 
-sim: build            ## simulate the ledger protocol in SEEDS (20000) worlds, and the bookie's engine in new ones for a minute
-	$(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim tests/engine $(PYTEST_ARGS)
+# Two engines and one cluster play new worlds for a minute each, about 90 seconds in all on two cores.
+ifndef NEW_SEEDS
+NEW_SEEDS := $(strip $(shell od -A n -N 5 -t u8 /dev/urandom))
+endif
+sim: build            ## simulate the ledger protocol in SEEDS (20000) worlds, and engines and clusters in new ones for a minute each
+	@echo "the new seeds begin at $(NEW_SEEDS); NEW_SEEDS=$(NEW_SEEDS) make sim repeats them"
+	BOOKIE_NEW_SEEDS=$(NEW_SEEDS) $(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim tests/engine $(PYTEST_ARGS)
 
+# On the build of `make asan`, too, if there is one. SHARE=1/3 lets the first of three machines take its part of the seeds.
 TRUST_MINUTES ?= 60
-trust: build          ## play new worlds for TRUST_MINUTES (60) on all cores, and write the totals to docs/trust.md
-	$(PY) -m tests.trust --minutes $(TRUST_MINUTES)
+SHARE ?= 1/1
+trust: build          ## run worlds, kills, power cuts, sweeps and fuzz targets with new seeds for TRUST_MINUTES (60), totals in docs/trust.md
+	@[ -f $(VENV)/.fuzz ] || { $(PY) -m pip install --quiet 'atheris>=3.0' && touch $(VENV)/.fuzz; }
+	$(PY) -m tests.trust --minutes $(TRUST_MINUTES) --share $(SHARE)
 	$(PY) -m tests.trust --report docs/trust.md
 
 # First the tests, then a few seconds of each attack. The exit code is 1 if a well-behaved client was disconnected or refused.

@@ -175,6 +175,7 @@ class Runtime:
         self._declare(quick, "disk_settle", None, number)
         self._declare(quick, "world_faults", integer)
         self._declare(quick, "world_lies", integer, number, number)
+        self._declare(quick, "world_faults_of", integer, number)
         self._declare(quick, "world_alive", number, number)
         self._declare(quick, "world_prepare", number, number)
         self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
@@ -202,6 +203,7 @@ class Runtime:
         self.settle = quick.disk_settle
         self.faults = quick.world_faults
         self.lies = quick.world_lies
+        self.faults_of = quick.world_faults_of
         self.alive = quick.world_alive
         self.kill = quick.world_kill
         self.pause = quick.world_pause

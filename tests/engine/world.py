@@ -23,7 +23,10 @@ FINDINGS_MAX = 5
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a world: its findings, the hash of all that happened, and what its last run called and logged."""
+    """What became of a world: its findings, the hash of all that happened, and what its last run called and logged.
+
+    `first_faults` are the errors that the disk returned in the first run.
+    """
 
     seed: int
     findings: list[str] = field(default_factory=list)
@@ -33,6 +36,7 @@ class Outcome:
     kills: int = 0
     cuts: int = 0
     requests: int = 0
+    first_faults: int = 0
     trace: list[str] = field(default_factory=list)
     output: str = ""
 
@@ -51,6 +55,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
             status = _run(runtime, plan, place, known, outcome, traced=keep_trace)
             outcome.runs += 1
             outcome.kills += status == Exit.KILLED
+            outcome.first_faults += runtime.faults_of(0) if number == 0 else 0
             outcome.steps += runtime.shared.steps
             outcome.fingerprint = (outcome.fingerprint * 1_000_003 ^ runtime.shared.hash) & (1 << 64) - 1
             if finding := _finding(runtime, run, status, outcome.output):

@@ -635,6 +635,12 @@ int64_t world_lies(int process, int kind)
     return shared->processes[process].lies[kind];
 }
 
+/* Return how many faults were injected into any process, also after its end. */
+int64_t world_faults_of(int process)
+{
+    return shared->processes[process].faults;
+}
+
 int64_t world_now(void)
 {
     return shared->now;

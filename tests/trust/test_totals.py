@@ -1,0 +1,52 @@
+"""The totals of the trust programme: what is counted, how it is summed, and how machines share the seeds."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.trust.programs import PROGRAMS, SEEDS, Chunk, Share, play
+from tests.trust.report import BEGIN, END, report
+
+
+def chunk(program: str, commit: str, findings: int = 0, **counts: int) -> Chunk:
+    return Chunk(program, 0, counts, ["seed 1: L1"] * findings, 1800.0, commit, "2 cores")
+
+
+def test_a_report_sums_chunks_by_program_commit_and_machine(tmp_path: Path) -> None:
+    """Files of two machines are joined, rows stay in the order of the programs, and the rest of the page stays."""
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    first = [chunk("kills", "aaa", lives=3, kills=30), chunk("engine", "aaa", findings=1, worlds=1500)]
+    second = [chunk("engine", "aaa", worlds=500), chunk("engine", "bbb", worlds=7)]
+    for file, chunks in zip(files, (first, second), strict=True):
+        file.write_text("".join(json.dumps(asdict(one)) + "\n" for one in chunks))
+    page = tmp_path / "trust.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    report(page, files)
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("before", "after")
+    assert lines[4:7] == [
+        "| worlds of the engine | `aaa` | 2 cores | 2,000 worlds | 1 | 1.00 |",
+        "| worlds of the engine | `bbb` | 2 cores | 7 worlds | 0 | 0.50 |",
+        "| real bookies, killed under load | `aaa` | 2 cores | 3 lives, 30 kills | 0 | 0.50 |",
+    ]
+
+
+def test_machines_never_draw_the_same_seed() -> None:
+    """The shares of three machines do not overlap, and a share outside its machines is refused."""
+    width = SEEDS // 3
+    for number in (1, 2, 3):
+        for _ in range(100):
+            first = Share.of(f"{number}/3").draw(1000)
+            assert (number - 1) * width <= first < first + 1000 <= number * width
+    with pytest.raises(ValueError, match="share 4/3"):
+        Share.of("4/3")
+
+
+def test_a_program_that_dies_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk without totals, or with a bad exit status and no finding, is not counted as a success."""
+    monkeypatch.setitem(PROGRAMS, "kills", PROGRAMS["kills"].__class__("kills", ("tests.crash", "no_such_scenario"), 1))
+    played = play("kills", "aaa", Share())
+    assert played.counts == {}
+    assert ["ended with status 2" in finding for finding in played.findings] == [True]
