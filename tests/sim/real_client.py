@@ -20,7 +20,7 @@ from tests.sim.planted import NOTHING, Planted
 from tests.sim.replicator import replicate
 from tests.sim.world import World
 
-__all__ = ["real_client"]
+__all__ = ["real_client", "RealClient"]
 
 
 def real_client(planted: Planted = NOTHING) -> MakeClient:
@@ -33,12 +33,12 @@ def real_client(planted: Planted = NOTHING) -> MakeClient:
         placement = placement_for(config, rng, world.loop.time)
         context = ClientContext(config, bookies, store, placement, rng, lambda: int(world.loop.time() * 1000))
         await Members(store, placement.bookies_changed).start()
-        return _Client(context)
+        return RealClient(context)
 
     return make
 
 
-class _Client:
+class RealClient:
     """What the public client adds to the protocol, without its driver and sockets."""
 
     def __init__(self, context: ClientContext) -> None:

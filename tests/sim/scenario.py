@@ -5,8 +5,9 @@ Every outcome goes into the history. `play` runs one seed from its beginning to 
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bookie.client.config import ClientConfig
 from bookie.errors import BookKeeperError
@@ -64,15 +65,7 @@ class Scenario:
     async def run(self) -> None:
         """Run all clients."""
         world, draw, rng = self.world, self.world.draw, self.world.rng
-        actors = [self._write(await self._client("writer"))]
-        for number in range(draw.recoverers):
-            actors.append(self._recover(f"recover{number}", await self._client(f"recover{number}")))
-        for number in range(draw.readers):
-            actors.append(self._look(f"reader{number}", await self._client(f"reader{number}")))
-        for number in range(draw.tails):
-            actors.append(self._tail(f"tail{number}", await self._client(f"tail{number}")))
-        if draw.replicator:
-            actors.append(self._replicate("replicator", await self._client("replicator")))
+        actors = await self._actors()
         nemesis = world.nemesis(random.Random(rng.random()))
         tasks = [world.loop.create_task(actor) for actor in actors]
         await asyncio.wait(tasks, timeout=world.first_s + 3 * draw.lasts_s + draw.begins_s)
@@ -88,6 +81,20 @@ class Scenario:
             await self._finish(self._ledger.result())
 
     # The clients.
+
+    async def _actors(self) -> list[Coroutine[Any, Any, None]]:
+        """Return what the clients do, the writer first."""
+        draw = self.world.draw
+        actors = [self._write(await self._client("writer"))]
+        for number in range(draw.recoverers):
+            actors.append(self._recover(f"recover{number}", await self._client(f"recover{number}")))
+        for number in range(draw.readers):
+            actors.append(self._look(f"reader{number}", await self._client(f"reader{number}")))
+        for number in range(draw.tails):
+            actors.append(self._tail(f"tail{number}", await self._client(f"tail{number}")))
+        if draw.replicator:
+            actors.append(self._replicate("replicator", await self._client("replicator")))
+        return actors
 
     async def _write(self, client: Client) -> None:
         world, draw, rng = self.world, self.world.draw, random.Random(self.world.rng.random())

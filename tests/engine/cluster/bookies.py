@@ -3,9 +3,10 @@
 import contextlib
 import io
 import logging
+import mmap
 import os
 import signal
-import threading
+import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,8 @@ __all__ = ["Bookie"]
 FIRST_PORT = 3181
 REAL_SECONDS = 120
 OUTPUT_BYTES = 60_000
+LOOK_S = 0.05
+"""How often a bookie looks whether it is asked to stop, in simulated seconds."""
 
 
 class Bookie:
@@ -28,8 +31,10 @@ class Bookie:
     Attributes:
         name: Its id and address, as host:port.
         up: Whether its process was started and has not been found dead.
+        plan: The settings of its next start.
         boot: The number of the boot of its machine; a power cut begins a new one.
-        findings: Why a process ended that was not killed.
+        starts: How often it was started.
+        findings: Why a process ended that was neither killed nor asked to stop.
     """
 
     def __init__(self, runtime: Runtime, plan: Plan, world: dict[str, int], process: int, root: Path) -> None:
@@ -38,11 +43,12 @@ class Bookie:
         self.process = process
         self.up = False
         self.boot = 1
-        self.read_only = False
+        self.starts = 0
         self.lost_data = False
         self.findings: list[str] = []
         self._runtime = runtime
-        self._plan = replace(plan, network={**plan.network, "port": self.port})
+        self.configure(plan)
+        self._asked = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte tells the process to stop
         self._world = world
         self._root = root
         self._pid = 0
@@ -53,9 +59,19 @@ class Bookie:
         """Whether connections are accepted."""
         return self.up and bool(self._runtime.listens(self.port))
 
+    def configure(self, plan: Plan) -> None:
+        """Let the next start use these settings."""
+        self.plan = replace(plan, network={**plan.network, "port": self.port})
+
+    def stop(self) -> None:
+        """Ask the process to stop cleanly; it ends later."""
+        self._asked[0] = 1
+
     def start(self) -> None:
         """Start a process on the bookie's disk. It serves later."""
         assert not self.up
+        self._asked[0] = 0
+        self.starts += 1
         self._output, writing = os.pipe()
         pid, thread = self._runtime.fork(self.process)
         if pid == 0:
@@ -69,7 +85,7 @@ class Bookie:
         if not self.up or self._runtime.alive(self.process):
             return False
         status = self._wait()
-        if status != Exit.KILLED:
+        if status != Exit.KILLED and not (status == Exit.ENDED and self._asked[0]):
             self.findings.append(f"bookie {self.name} ended with status {status}: {self._said()}")
         os.close(self._output)
         self.up = False
@@ -105,8 +121,12 @@ class Bookie:
         logging.basicConfig(stream=log, level=logging.WARNING, force=True)
         try:
             self._runtime.enter(thread, Settings(**self._world))
-            Engine(self._plan, self._root, self.boot).start()
-            threading.Event().wait()
+            engine = Engine(self.plan, self._root, self.boot)
+            engine.start()
+            while not self._asked[0]:
+                time.sleep(LOOK_S)
+            engine.stop()
+            self._runtime.exit(Exit.ENDED)
         except BaseException:  # noqa: BLE001 - the parent process reports it
             log.write(traceback.format_exc())
         os.write(output, log.getvalue()[-OUTPUT_BYTES:].encode())

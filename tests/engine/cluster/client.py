@@ -1,22 +1,96 @@
-"""The real client's requests to single bookies, with the answers to fencing reads in the history of the world."""
+"""The real client in a cluster's world, over sockets and the driver of the metadata store, and real auto-recovery."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bookie.client.bookies.client import BookieClient
+from bookie.client.bookies.stores import MetadataStore
 from bookie.client.config import ClientConfig
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
+from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.members import Members
+from bookie.client.placement.factory import placement_for
+from bookie.client.replication import service
+from bookie.client.replication.contracts import Cluster, Environment
+from bookie.client.replication.opening import OpenedLedgers
+from bookie.client.replication.stores import StoredQueue
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY, Flags
-from bookie.errors import BookKeeperError
+from bookie.errors import BookKeeperError, MetadataStoreError
 from tests.sim.events import Event
+from tests.sim.face import Client
+from tests.sim.real_client import RealClient
+from tests.sim.world import World
+
+if TYPE_CHECKING:
+    from tests.engine.cluster.world import ClusterWorld
+
+__all__ = ["connected_client", "RecordedBookies"]
 
 T = TypeVar("T")
+RETRY_S = 0.1
+
+
+async def connected_client(world: World, who: str, config: ClientConfig, rng: random.Random) -> Client:
+    """Return a client with its own session, for `Scenario`. It waits until the metadata store answers."""
+    cluster_world = cast("ClusterWorld", world)
+    connection = next(one for one in cluster_world.stores if one.who == who)
+    store = MetadataStore(connection.driver(cluster_world.draw.session_s), threads=rng.choice((1, 3)))
+    placement = placement_for(config, rng, world.loop.time)
+    await _insist(lambda: store.run(store.driver.start))
+    await _insist(Members(store, placement.bookies_changed).start)
+    return ConnectedClient(cluster_world, ClientContext(config, cluster_world.clients[who], store, placement, rng))
+
+
+async def _insist(call: Callable[[], Awaitable[None]]) -> None:
+    """Call until the metadata store answers."""
+    while True:
+        try:
+            await call()
+        except MetadataStoreError:
+            await asyncio.sleep(RETRY_S)
+        else:
+            return
+
+
+class ConnectedClient(RealClient):
+    """A client of one process, which can also run auto-recovery."""
+
+    def __init__(self, world: "ClusterWorld", context: ClientContext) -> None:
+        super().__init__(context)
+        self._world = world
+
+    async def replicate(self, ledger: int, patience_s: float) -> None:
+        """Stand for auditor, and work on marked ledgers, until cancelled."""
+        del ledger, patience_s
+        context, cluster = self._context, Cluster()
+        store = cast("MetadataStore", context.metadata)
+        bookies = cast("RecordedBookies", context.bookies)
+        environment = Environment(
+            name=bookies.who,
+            queue=StoredQueue(store),
+            metadata=store,
+            bookies=bookies,
+            ledgers=OpenedLedgers(context),
+            placement=context.placement,
+            cluster=cluster,
+            config=context.config,
+            settings=self._world.draw.recovery,
+            random=context.random,
+            epoch_ms=context.epoch_ms,
+        )
+        members = Members(store, cluster.changed)
+        await members.start()
+        try:
+            await service._serve_sessions(environment, store)
+        finally:
+            members.close()
 
 
 class RecordedBookies(BookieClient):

@@ -1,9 +1,11 @@
 """The faults of a cluster's world: each begins at a time, lasts a while, and is healed in the end."""
 
+import asyncio
 import random
 from typing import TYPE_CHECKING
 
 from tests.engine.cluster.bookies import Bookie
+from tests.engine.cluster.draw import upgraded
 from tests.engine.runtime import NEVER
 
 if TYPE_CHECKING:
@@ -11,7 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterNemesis"]
 
-KINDS = ("kill", "kill", "kill", "power", "cut_off", "cut_off", "one_way", "pause", "full", "store_trouble")
+KINDS = (
+    "kill", "kill", "kill", "power", "cut_off", "cut_off", "one_way", "pause", "full", "store_trouble", "store_away",
+    "upgrade",
+)  # fmt: skip
+LOOK_S = 0.05
 CLIENTS = 0
 """The process of the clients."""
 
@@ -23,6 +29,7 @@ class ClusterNemesis:
         self._world = world
         self._rng = rng
         self._healing = False
+        self._upgrading: asyncio.Task[None] | None = None
         kinds = rng.sample(KINDS, rng.randint(1, 4))
         for _ in range(world.draw.faults):
             begin = world.first_s + rng.random() * world.draw.lasts_s
@@ -39,6 +46,7 @@ class ClusterNemesis:
             world.runtime.pause(bookie.process, 0)
             world.runtime.fill(bookie.process, 0)
             world.runtime.kill(bookie.process, NEVER >> 1)
+        world.paused_until.clear()
         world.restart_soon()
         for store in world.stores:
             store.fail_rate = store.lost_answer_rate = store.stall_rate = 0.0
@@ -72,6 +80,7 @@ class ClusterNemesis:
     def _pause(self, bookie: Bookie, length: float) -> None:
         """Let the whole process stand still."""
         runtime = self._world.runtime
+        self._world.paused_until[bookie.name] = self._world.loop.time() + length
         runtime.pause(bookie.process, runtime.now() + int(length * 1e9))
 
     def _full(self, bookie: Bookie, length: float) -> None:
@@ -85,6 +94,29 @@ class ClusterNemesis:
             setattr(store, name, rate * self._rng.random())
             self._world.loop.call_later(length, setattr, store, name, 0.0)
         store.stall_s = length
+
+    def _store_away(self, _bookie: Bookie, length: float) -> None:
+        """Cut a client off from the metadata store."""
+        store = self._rng.choice(self._world.stores)
+        store.away = True
+        self._world.loop.call_later(length, store.back)
+
+    def _upgrade(self, _bookie: Bookie, length: float) -> None:
+        """Stop one bookie after the other, and start it with other settings."""
+        if self._upgrading is None:
+            self._upgrading = self._world.loop.create_task(self._upgrade_all(length / (1 + len(self._world.bookies))))
+
+    async def _upgrade_all(self, pause_s: float) -> None:
+        world = self._world
+        for number, bookie in enumerate(world.bookies.values()):
+            bookie.configure(upgraded(bookie.plan, world.seed * 31 + number, world.draw))
+            world.down_s[bookie.name] = pause_s
+            before = bookie.starts
+            bookie.stop()
+            while bookie.starts == before or not bookie.serving:
+                if self._healing:
+                    return
+                await asyncio.sleep(LOOK_S)
 
     def _block(self, bookie: Bookie, length: float, *, to_bookie: bool, to_client: bool) -> None:
         cut_off = self._world.runtime.cut_off

@@ -18,24 +18,26 @@ from typing import Any, NoReturn
 from bookie.client.bookies.client import BookieClient
 from bookie.client.config import ClientConfig
 from bookie.errors import NoSuchEntry, NoSuchLedger
+from bookie.metadata.key_value.keys import KeyExists, SessionExpired
 from tests.engine.cluster.bookies import Bookie
-from tests.engine.cluster.client import RecordedBookies
+from tests.engine.cluster.client import RecordedBookies, connected_client
+from tests.engine.cluster.draw import ClusterDraw, engine_plan, world_settings
 from tests.engine.cluster.nemesis import ClusterNemesis
-from tests.engine.plan import Plan, draw_plan
-from tests.engine.runtime import NEVER, Runtime, Settings
-from tests.sim.draw import Draw
+from tests.engine.cluster.placed import lacking
+from tests.engine.cluster.scenario import ClusterScenario
+from tests.engine.cluster.store import Connection, Store
+from tests.engine.runtime import Runtime, Settings
 from tests.sim.events import Event
 from tests.sim.judge import judge
-from tests.sim.model_store import ClientStore, ModelStore
-from tests.sim.real_client import real_client
-from tests.sim.scenario import Scenario
 from tests.sim.world import World
 
 __all__ = ["ClusterWorld", "Outcome", "play"]
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")  # noqa: S108
-LOOK_S = 0.005
-"""How often dead processes are looked for, in simulated seconds."""
+LOOKS = 200
+"""How often dead processes are looked for in the time of the faults."""
+KEEP_ALIVES = 4
+"""How often a bookie's session is kept alive within its timeout."""
 START_S = 120.0
 REAL_SECONDS = 300
 
@@ -62,29 +64,37 @@ class ClusterWorld(World):
     loop: WorldLoop  # type: ignore[assignment]
     bookies: dict[str, Bookie]  # type: ignore[assignment]
     clients: dict[str, RecordedBookies]  # type: ignore[assignment]
+    store: Store  # type: ignore[assignment]
+    stores: list[Connection]  # type: ignore[assignment]
+    draw: ClusterDraw
 
     def __init__(self, runtime: Runtime, seed: int, root: Path) -> None:  # no call of the base class: its parts differ
         rng = random.Random(f"cluster-{seed}")
         self.runtime = runtime
+        self.seed = seed
         self.rng = rng
-        self.draw = _draw(rng)
+        self.draw = ClusterDraw.of(rng)
         self.loop = WorldLoop()
         self.history: list[Event] = []
-        self.store = ModelStore(self.loop, self.history, lambda *_: None)  # type: ignore[arg-type]
-        self.stores: list[ClientStore] = []
+        self.store = Store(root / "disk-0", self.history, random.Random(rng.random()))
+        self.stores = []
         self.clients = {}
         self.first_s = 6 * self.draw.store_s
         self.down_s: dict[str, float] = {}
         self.powerless: set[str] = set()
+        self.paused_until: dict[str, float] = {}
+        self._sessions: dict[str, int] = {}
+        self._kept_alive: dict[str, float] = {}
         self._serving: frozenset[str] = frozenset()
         self._complete = asyncio.Event()
-        plan = _plan(seed)
-        settings = _settings(rng, self.draw)
+        plan = engine_plan(seed, self.draw)
+        settings = world_settings(rng, self.draw)
         made = [Bookie(runtime, plan, settings, at, root / f"disk-{at}") for at in range(1, self.draw.bookies + 1)]
         self.bookies = {bookie.name: bookie for bookie in made}
 
     async def start(self) -> None:
-        """Start all bookies, and return when they serve."""
+        """Start the store and all bookies, and return when they serve."""
+        self.store.start()
         for bookie in self.bookies.values():
             bookie.start()
         self._watcher = self.loop.create_task(self._watch())
@@ -111,13 +121,27 @@ class ClusterWorld(World):
                 self._restart(bookie)
 
     def register(self) -> None:
-        self.store.set_bookies(self._serving, frozenset())
+        """Keep the sessions of bookies that serve alive, and register those that have none.
+
+        A session of a bookie that has died or stands still ends by itself, and its registration with it.
+        """
+        now = self.loop.time()
+        for name in self._serving:
+            if now < self.paused_until.get(name, 0.0):
+                continue
+            if now - self._kept_alive.get(name, -1e9) < self.draw.session_s / KEEP_ALIVES:
+                continue
+            try:
+                self.store.keep_alive(self._sessions.get(name, 0))
+            except SessionExpired:
+                self._sessions[name] = self.store.open_session(int(self.draw.session_s * 1000))
+            with suppress(KeyExists):
+                self.store.put(f"bookies/writable/{name}", b"", None, self._sessions[name])
+            self._kept_alive[name] = now
 
     def connect(self, who: str, config: ClientConfig) -> None:
-        store = ClientStore(self.store, self.loop, random.Random(self.rng.random()), who)  # type: ignore[arg-type]
-        store.base_s = self.draw.store_s
         self.clients[who] = RecordedBookies(config, who, self.history)
-        self.stores.append(store)
+        self.stores.append(self.store.connect(who, random.Random(self.rng.random()), self.draw.store_s))
 
     async def collect(self) -> dict[str, dict[int, bytes]]:
         """Return what each bookie holds of the one ledger, for the judge."""
@@ -137,20 +161,21 @@ class ClusterWorld(World):
     async def _watch(self) -> None:
         while True:
             self._look()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self.draw.lasts_s / LOOKS)
 
     def _look(self) -> None:
         """Take note of bookies that have died or serve now, and let the dead come back after their time."""
         for bookie in self.bookies.values():
             if bookie.reap():
+                self._sessions.pop(bookie.name, None)
                 if bookie.name in self.powerless:
                     self.powerless.discard(bookie.name)
                     bookie.cut_power(self.rng.getrandbits(60), self.rng.choice((0, 0, 1)))
                 self.loop.call_later(self.down_s.get(bookie.name, 0.0), self._restart, bookie)
         serving = frozenset(bookie.name for bookie in self.bookies.values() if bookie.serving)
-        if serving != self._serving:
-            self._serving = serving
-            self.register()
+        self._kept_alive = {name: at for name, at in self._kept_alive.items() if name in serving}
+        self._serving = serving
+        self.register()
         if len(serving) == len(self.bookies):
             self._complete.set()
         else:
@@ -206,7 +231,7 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int) -> NoReturn:
     status = 0
     rng = random.Random(f"clients-{seed}")
     try:
-        runtime.begin(Settings(**_settings(rng, _draw(random.Random(f"cluster-{seed}")))))
+        runtime.begin(Settings(**world_settings(rng, ClusterDraw.of(random.Random(f"cluster-{seed}")))))
         lines = _play(runtime, seed, root)
     except BaseException:  # noqa: BLE001 - the parent process reports it
         runtime.leave()
@@ -221,7 +246,7 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int) -> NoReturn:
 
 def _play(runtime: Runtime, seed: int, root: Path) -> list[str]:
     world = ClusterWorld(runtime, seed, root)
-    scenario = Scenario(world, real_client())
+    scenario = ClusterScenario(world, connected_client)
     asyncio.set_event_loop(world.loop)
 
     copies: dict[str, dict[int, bytes]] = {}
@@ -241,45 +266,5 @@ def _play(runtime: Runtime, seed: int, root: Path) -> list[str]:
     crashed = any(not client.alive for client in world.clients.values())
     findings += [one for one in world.loop.problems if not (crashed and "pending" in one)]
     findings += [f"{one.invariant} at {one.at:.6f} s: {one.what}" for one in judge(world.history, copies, [])]
+    findings += lacking(world.history, copies)
     return [repr(world.draw), *(event.line() for event in world.history), *(f"FINDING {one}" for one in findings)]
-
-
-def _draw(rng: random.Random) -> Draw:
-    """Return a draw of tests/sim that suits real bookies: at most seven, and patience for their real latencies."""
-    draw = Draw.of(rng)
-    while draw.bookies > 7:
-        draw = Draw.of(rng)
-    entries = rng.choice((5, 20, 60))
-    timeout = max(draw.config.add_timeout_s, 0.05)
-    config = replace(
-        draw.config,
-        add_timeout_s=timeout,
-        read_timeout_s=timeout * rng.choice((0.5, 1, 3)),
-        connect_timeout_s=timeout * 2,
-    )
-    return replace(draw, entries=entries, lasts_s=max(draw.lasts_s, 0.2), config=config)
-
-
-def _plan(seed: int) -> Plan:
-    plan = draw_plan(seed)
-    return replace(plan, journal={**plan.journal, "group_wait_ms": 0.0})
-
-
-def _settings(rng: random.Random, draw: Draw) -> dict[str, int]:
-    return {
-        "seed": rng.getrandbits(63),
-        "kill_at": 0,
-        "steps_max": NEVER,
-        "preempt": rng.choice((0, 10, 100)),
-        "priorities": 0,
-        "spurious": 0,
-        "disk_ns": rng.choice((2_000, 50_000)),
-        "sync_ns": max(1000, int(rng.uniform(*draw.sync_s) * 1e9)),
-        "short_io": rng.choice((0, 0, 100)),
-        "socket_bytes": rng.choice((4, 64)) << 10,
-        "pause_at": 0,
-        "pause_ns": 0,
-        "pause_all": 0,
-        "full_from": NEVER,
-        "full_to": NEVER,
-    }
