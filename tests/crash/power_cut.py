@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bookie.server.disks.dirty import boot_id
 
-__all__ = ["Loss", "LOSSES", "one_sector", "VolatileDisk"]
+__all__ = ["Losses", "LOSSES", "one_sector", "VolatileDisk"]
 
 NOTE = struct.Struct("=IIQQQ")
 WRITTEN, SYNCED, FAILED = 1, 2, 3
@@ -39,7 +39,8 @@ def nothing(_: random.Random, __: int) -> set[int]:
     return set()
 
 
-LOSSES: tuple[Loss, ...] = (everything, half, one_sector, one_sector, nothing)
+Losses = tuple[Loss, ...]
+LOSSES: Losses = (everything, half, one_sector, one_sector, nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class VolatileDisk:
         """Return when the planned sync failed, on the monotonic clock, or None if it has not failed."""
         return next((at for kind, _, at, _ in self._notes() if kind == FAILED), None)
 
-    def cut_power(self, rng: random.Random, losses: tuple[Loss, ...] = LOSSES) -> int:
+    def cut_power(self, rng: random.Random, losses: Losses = LOSSES) -> int:
         """Undo what was not synced, and return how many writes were affected. The machine counts as restarted too."""
         pending = self._pending()
         paths = {path.stat().st_ino: path for path in self.root.rglob("*") if path.is_file()}

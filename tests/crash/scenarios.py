@@ -18,7 +18,8 @@ from typing import Any
 from tests.crash.load import Load
 from tests.crash.peer import FENCED, NO_ENTRY, NO_LEDGER, OK, Peer
 from tests.crash.planned import Refused, StrungBookie, draw_settings, watched
-from tests.crash.power_cut import LOSSES, Loss, VolatileDisk
+from tests.crash.power_cut import LOSSES, Losses, VolatileDisk
+from tests.crash.real_disk import RealDisk
 from tests.crash.small_disk import SmallDisk
 from tests.history.checker import Violation
 from tests.history.events import History
@@ -383,11 +384,11 @@ def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
 
 
 def cut_power(
-    directory: Path, seed: str, cycles: int, planted: int = 0, losses: tuple[Loss, ...] = LOSSES
+    directory: Path, seed: str, cycles: int, planted: int = 0, losses: Losses = LOSSES, real: RealDisk | None = None
 ) -> list[Violation]:
     """Cut the power under load, mostly while a group waits for its sync: what no sync covers is lost or torn."""
     rng = random.Random(seed)
-    root = directory / "disk"
+    root = real.root if real else directory / "disk"
     settings = {
         "journalDirectories": f"{root}/journal",
         "journalReuseFiles": rng.choice(("true", "false")),
@@ -395,7 +396,7 @@ def cut_power(
         "metadataServiceUri": f"lmdb://{root}/metadata",
     }
     bookie = _bookie(directory, settings, {"faults": True}, planted)
-    disk = VolatileDisk(root, directory)
+    disk = real or VolatileDisk(root, directory)
     history = History()
     load = Load(history, rng)
 

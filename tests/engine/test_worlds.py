@@ -16,10 +16,13 @@ SECONDS = int(os.environ.get("BOOKIE_ENGINE_SECONDS", "60"))
 NEW = int(os.environ.get("BOOKIE_NEW_SEEDS") or random.SystemRandom().randrange(1 << 40))
 """Where the new seeds begin; `make sim` draws and prints it, so that all processes of a run know the same."""
 ALWAYS = 60
-OLD = [line.split()[0] for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines() if line[0] != "#"]
-
-
 PLANS = sorted(map(str, (Path(__file__).parent / "plans").glob("*.json")))
+
+
+def seeds_of(name: str) -> str:
+    """Return the seeds of a file, as the commands take them."""
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return ",".join(line.split()[0] for line in lines if line[0] != "#")
 
 
 def played(*arguments: str, module: str = "tests.engine") -> str:
@@ -31,7 +34,7 @@ def played(*arguments: str, module: str = "tests.engine") -> str:
 
 def test_seeds_that_once_failed() -> None:
     """The worlds of seeds.txt, and the shrunken ones in plans, have no finding any more."""
-    played(",".join([*OLD, *PLANS]))
+    played(",".join([seeds_of("seeds.txt"), *PLANS]))
 
 
 def test_some_seeds() -> None:
@@ -62,6 +65,12 @@ def test_a_cluster_in_one_world() -> None:
     outputs = [played("0:6", module="tests.engine.cluster") for _ in range(2)]
     hashes = {re.search("^hash (.*)$", output, re.MULTILINE)[1] for output in outputs}  # type: ignore[index]
     assert len(hashes) == 1
+
+
+@pytest.mark.thorough
+def test_clusters_that_once_failed() -> None:
+    """The worlds of cluster/seeds.txt have no finding any more."""
+    played(seeds_of("cluster/seeds.txt"), module="tests.engine.cluster")
 
 
 @pytest.mark.sim

@@ -24,13 +24,14 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print what happened")
     parser.add_argument("--plant", default="", choices=["", *sorted(PLANTED)], help="with this bug in the world")
     parser.add_argument("--small", action="store_true", help="the small client instead of the real one")
+    parser.add_argument("--cancels", action="store_true", help="cancel calls at any await, and make them again")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--first", action="store_true", help="stop at the first failing seed")
     given = parser.parse_args()
     first, _, end = given.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
     if given.trace:
-        run = run_seed(seeds[0], given.plant, small=given.small)
+        run = run_seed(seeds[0], given.plant, small=given.small, cancels=given.cancels)
         print("\n".join(run.lines()))
         return int(run.failed)
     return _many(seeds, given)
@@ -40,13 +41,13 @@ def _many(seeds: range, given: argparse.Namespace) -> int:
     begin, failed = time.monotonic(), 0
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     with ProcessPoolExecutor(given.jobs) as pool:
-        for found in pool.map(failures, chunks, [given.plant] * len(chunks), [given.small] * len(chunks)):
+        options = [[option] * len(chunks) for option in (given.plant, given.small, given.cancels)]
+        for found in pool.map(failures, chunks, *options):
             for seed, told in found:
                 failed += 1
                 if failed <= SHOWN_MAX:
-                    print(
-                        f"seed {seed}: {told}\n    {replay_command(seed, given.plant, small=given.small)}", flush=True
-                    )
+                    replay = replay_command(seed, given.plant, small=given.small, cancels=given.cancels)
+                    print(f"seed {seed}: {told}\n    {replay}", flush=True)
             if failed and given.first:
                 pool.shutdown(cancel_futures=True)
                 break

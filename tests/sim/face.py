@@ -9,7 +9,7 @@ from bookie.client.config import ClientConfig
 from bookie.client.entries.digest import DigestType
 from tests.sim.world import World
 
-__all__ = ["Client", "MakeClient", "Reader", "Writer"]
+__all__ = ["Client", "Following", "MakeClient", "Reader", "Writer"]
 
 
 class Writer(Protocol):
@@ -31,6 +31,14 @@ class Writer(Protocol):
         ...
 
 
+class Following(Protocol):
+    """The entries of a ledger from the first one on, as they are acknowledged."""
+
+    async def ready(self) -> Sequence[tuple[int, bytes]]:
+        """Return the next entries, at least one; none at the end of the ledger."""
+        ...
+
+
 class Reader(Protocol):
     """A ledger that was opened."""
 
@@ -49,6 +57,10 @@ class Reader(Protocol):
 
     async def wait(self, lac: int, timeout_s: float) -> int:
         """Wait until the LAC has passed `lac`, or the time is up, and return the LAC."""
+        ...
+
+    def follow(self) -> Following:
+        """Follow the ledger from its first entry on."""
         ...
 
 

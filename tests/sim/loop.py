@@ -58,6 +58,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._queue: deque[_Handle] = deque()
         self._timers: list[tuple[float, int, _Handle]] = []
         self._number = 0
+        self._at_steps: list[tuple[int, int, Callable[[], object]]] = []
 
     # The part of asyncio's loop that is used.
 
@@ -96,6 +97,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._number += 1
         heapq.heappush(self._timers, (when, self._number, handle))
         return handle
+
+    def after_steps(self, count: int, callback: Callable[[], object]) -> None:
+        """Call back after the loop has run this many callbacks, or none if it ends before."""
+        self._number += 1
+        heapq.heappush(self._at_steps, (self.steps + count, self._number, callback))
 
     def create_future(self) -> "asyncio.Future[Any]":
         return asyncio.Future(loop=self)
@@ -157,6 +163,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                     self._due()
                     continue
                 self.steps += 1
+                while self._at_steps and self._at_steps[0][0] < self.steps:
+                    heapq.heappop(self._at_steps)[2]()
                 if self.steps > last:
                     raise Stuck(f"more than {steps_max} steps, and {self._now:.3f} s have passed")
                 handle = ready.popleft()

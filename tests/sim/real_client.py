@@ -5,6 +5,8 @@ import contextlib
 import random
 from collections.abc import Sequence
 
+from bookie.client.aio.reading import Batches
+from bookie.client.aio.scope import Scope
 from bookie.client.config import ClientConfig
 from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.ledgers.context import ClientContext
@@ -140,3 +142,16 @@ class _Reader:
                 )
                 return found.lac
         return self.lac
+
+    def follow(self) -> "_Following":
+        return _Following(Batches(Scope(), self._reader.follow(0)))
+
+
+class _Following:
+    """The public iterator of a read handle."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+
+    async def ready(self) -> Sequence[tuple[int, bytes]]:
+        return [(entry.id, bytes(entry.data)) for batch in await self._batches.ready() for entry in batch]

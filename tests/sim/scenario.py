@@ -6,6 +6,7 @@ Every outcome goes into the history. `play` runs one seed from its beginning to 
 import asyncio
 import random
 from collections.abc import Collection, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,12 +33,14 @@ class Outcome:
     problems: list[str]
 
 
-def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | None = None) -> Outcome:
+def play(
+    seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | None = None, followers: int = 0
+) -> Outcome:
     """Run the world of this seed from beginning to end. `bugs` are planted in its bookies."""
     rng = random.Random(seed)
     draw = draw or Draw.of(rng)
     world = World(draw, rng, bugs)
-    run = Scenario(world, make)
+    run = Scenario(world, make, followers)
     problems: list[str] = []
     try:
         world.loop.run(run.run(), steps_max=200_000)
@@ -55,10 +58,14 @@ def play(seed: int, make: MakeClient, bugs: Collection[str] = (), draw: Draw | N
 class Scenario:
     """The clients of one world, `run` from the first add to the last read. `waiting` are clients with open calls."""
 
-    def __init__(self, world: World, make: MakeClient) -> None:
+    patience_s = PATIENT_S
+    """How long a call may take when all faults have ended, in simulated seconds."""
+
+    def __init__(self, world: World, make: MakeClient, followers: int = 0) -> None:
         self.world = world
         self.waiting: set[str] = set()
         self._make = make
+        self._followers = followers
         self._handles = 0
         self._ledger: asyncio.Future[int] = world.loop.create_future()
 
@@ -72,8 +79,10 @@ class Scenario:
         nemesis.heal()
         await world.healed()
         if not self._ledger.done():
-            await asyncio.wait([tasks[0]], timeout=PATIENT_S)
-        await asyncio.wait(tasks, timeout=PATIENT_S)
+            await asyncio.wait([tasks[0]], timeout=self.patience_s)
+        if not self._ledger.done():
+            self._ledger.cancel()  # nobody has anything to wait for
+        await asyncio.wait(tasks, timeout=self.patience_s)
         for task in tasks:
             if task.done() and not task.cancelled() and task.exception():
                 task.result()
@@ -94,6 +103,8 @@ class Scenario:
             actors.append(self._tail(f"tail{number}", await self._client(f"tail{number}")))
         if draw.replicator:
             actors.append(self._replicate("replicator", await self._client("replicator")))
+        for number in range(self._followers):
+            actors.append(self._follow(f"follow{number}", await self._client(f"follow{number}")))
         return actors
 
     async def _write(self, client: Client) -> None:
@@ -229,6 +240,22 @@ class Scenario:
                     break
         self.waiting.discard(who)
 
+    async def _follow(self, who: str, client: Client) -> None:
+        """Follow the ledger as long as there are faults: each entry comes once, in order, and none is left out."""
+        ledger, draw = await self._begin(who), self.world.draw
+        reader = await self._open(who, client, ledger, recovery=False)
+        at = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(draw.begins_s + 3 * draw.lasts_s):
+                following = reader.follow() if reader is not None else None
+                try:
+                    while following is not None and (found := await following.ready()):
+                        self._got(who, ledger, found, range(at, at + len(found)))
+                        at += len(found)
+                except BookKeeperError as error:
+                    self._not_read(who, ledger, at, error)
+        self.waiting.discard(who)
+
     async def _replicate(self, who: str, client: Client) -> None:
         """Run auto-recovery as long as there are faults."""
         ledger, draw = await self._begin(who), self.world.draw
@@ -243,8 +270,9 @@ class Scenario:
 
     async def _finish(self, ledger: int) -> None:
         """After all faults are healed, open the ledger with a patient client, which must be able to read it."""
+        limit_s = self.patience_s
         config = replace(
-            self.world.draw.config, add_timeout_s=PATIENT_S, read_timeout_s=PATIENT_S, connect_timeout_s=PATIENT_S
+            self.world.draw.config, add_timeout_s=limit_s, read_timeout_s=limit_s, connect_timeout_s=limit_s
         )
         client = await self._client("finish", config)
         self.waiting.add("finish")

@@ -29,7 +29,7 @@ from bookie.errors import (
 )
 from bookie.metadata.records.ledger_metadata import DigestType as StoredDigest
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
-from tests.sim.face import Client, MakeClient, Reader, Writer
+from tests.sim.face import Client, Following, MakeClient, Reader, Writer
 from tests.sim.world import World
 
 __all__ = ["small_client", "SmallClient"]
@@ -381,3 +381,6 @@ class _Handle:
         del lac
         await asyncio.sleep(timeout_s)
         return await self.read_lac()
+
+    def follow(self) -> Following:
+        raise AssertionError("this client has tails only")

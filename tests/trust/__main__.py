@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.trust.programs import PROGRAMS, SANITIZED, Share, play
+from tests.trust.programs import PROGRAMS, Share, play
 from tests.trust.report import report
 
 STATE = Path("build/trust.jsonl")
@@ -67,7 +67,7 @@ def main() -> int:
     if given.report:
         report(given.report, given.files or [STATE])
         return 0
-    usable = [name for name, program in PROGRAMS.items() if SANITIZED.is_dir() or not program.sanitized]
+    usable = [name for name, program in PROGRAMS.items() if program.usable]
     return int(run(given.only or usable, given.minutes, given.jobs, given.share) > 0)
 
 

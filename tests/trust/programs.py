@@ -4,6 +4,7 @@ import os
 import platform
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -28,12 +29,21 @@ class Program:
         words: Its module and its arguments before the seeds.
         chunk: How many seeds it plays at a time, a few minutes of one core.
         sanitized: Whether it runs on the build with checks of every memory access.
+        makes: The command that makes its file system; only root can mount that.
     """
 
     row: str
     words: tuple[str, ...]
     chunk: int
     sanitized: bool = False
+    makes: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether this machine permits it."""
+        if self.makes and (os.geteuid() != 0 or not shutil.which(self.makes)):
+            return False
+        return SANITIZED.is_dir() or not self.sanitized
 
 
 PROGRAMS = {
@@ -42,6 +52,8 @@ PROGRAMS = {
     "protocol": Program("worlds of the client's protocol", ("tests.sim", "--jobs", "1"), 10_000),
     "kills": Program("real bookies, killed under load", ("tests.crash", "kills"), 3),
     "power": Program("real bookies, writes without a sync lost or torn", ("tests.crash", "power_cuts"), 3),
+    "ext4": Program("real bookies, power of ext4 cut", ("tests.crash", "ext4_cuts"), 2, makes="mkfs.ext4"),
+    "xfs": Program("real bookies, power of xfs cut", ("tests.crash", "xfs_cuts"), 2, makes="mkfs.xfs"),
     "sweep": Program("each call of a story failed once", ("tests.engine.sweep",), 1),
     "fuzz": Program("executions of fuzz targets", ("tests.fuzz",), 1),
     "engine-asan": Program("worlds of the engine, every memory access checked", ("tests.engine",), 100, sanitized=True),

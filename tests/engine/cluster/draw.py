@@ -11,7 +11,8 @@ from tests.sim.draw import Draw
 __all__ = ["ClusterDraw", "engine_plan", "upgraded", "world_settings"]
 
 BOOKIES_MAX = 7
-CHECKPOINTS = 20
+CHECKPOINTS = 8
+TIMEOUT_S_MAX = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,15 @@ class ClusterDraw(Draw):
     recovery: RecoverySettings = field(default_factory=RecoverySettings)
     v2_share: float = 0.0
     """How many of the clients speak V2."""
+    cancels: int = 0
+    """Whether calls of clients are cancelled and made again; and how many more clients follow the ledger."""
 
     @classmethod
     def of(cls, rng: random.Random) -> "ClusterDraw":
         draw = Draw.of(rng)
         while draw.bookies > BOOKIES_MAX:
             draw = Draw.of(rng)
-        timeout = max(draw.config.add_timeout_s, 0.05)
+        timeout = min(max(draw.config.add_timeout_s, 0.05), TIMEOUT_S_MAX)
         session_s = rng.choice((0.2, 0.5, 2.0))
         recoveries = rng.choice((0, 0, 1, 2))
         # A bookie is lost only after its session, and then another one must take its place.
@@ -59,13 +62,14 @@ class ClusterDraw(Draw):
                 backoff_s=lasts_s / 40,
             ),
             v2_share=rng.choice((0.0, 0.0, 0.3)),
+            cancels=rng.choice((0, 0, 1)),
         )
 
 
 def engine_plan(seed: int, draw: Draw) -> Plan:
     """Return the settings of the bookies. Groups do not wait, since the clients' timeouts can be short.
 
-    Checkpoints are some twenty in the time of the faults at most, because each takes many steps of all shards.
+    Checkpoints are eight in the time of the faults at most, because each takes many steps of all shards.
     """
     plan = draw_plan(seed)
     flush_ms = max(plan.storage["flush_interval_ms"], int(draw.lasts_s * 1000 / CHECKPOINTS))

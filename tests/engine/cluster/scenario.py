@@ -20,6 +20,7 @@ class ClusterScenario(Scenario):
     """All clients of one world."""
 
     world: "ClusterWorld"
+    patience_s = 400.0
 
     async def _actors(self) -> list[Coroutine[Any, Any, None]]:
         actors = await super()._actors()
