@@ -7,7 +7,7 @@ import logging
 import mmap
 import os
 import signal
-import time
+import threading
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -130,8 +130,9 @@ class Bookie:
             self._runtime.enter(thread, Settings(**self._world))
             engine = Engine(self.plan, self._root, self.boot)
             engine.start()
+            unset = threading.Event()
             while not self._asked[0]:
-                time.sleep(LOOK_S)
+                unset.wait(LOOK_S)
             engine.stop()
             self._runtime.exit(Exit.ENDED)
         except BaseException:  # noqa: BLE001 - the parent process reports it

@@ -111,6 +111,7 @@ class Connection:
         self.stall_rate = self.fail_rate = self.lost_answer_rate = 0.0
         self.stall_s = 1.0
         self._rng = rng
+        self._unset = threading.Event()
 
     def driver(self, session_timeout_s: float) -> KeyValueDriver:
         """Return a driver that uses this connection."""
@@ -144,9 +145,9 @@ class Connection:
 
     def wait(self, seconds: float) -> None:
         """Let time pass; for ever if the client has crashed."""
-        time.sleep(seconds)
+        self._unset.wait(seconds)
         if not self.alive:
-            threading.Event().wait()
+            self._unset.wait()
 
     def _call(self, method: str, request: Any, timeout: float) -> Any:
         chance = self._rng.random
