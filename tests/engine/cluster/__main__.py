@@ -25,7 +25,7 @@ def main() -> int:
     for seed in seeds_of(given.seeds):
         if time.monotonic() - begun > given.seconds:
             break
-        outcome = play(runtime, seed)
+        outcome = play(runtime, seed, traced=given.calls)
         worlds, steps, fingerprint = worlds + 1, steps + outcome.steps, outcome.fingerprint
         if given.trace:
             print("\n".join(outcome.lines))

@@ -105,4 +105,5 @@ def world_settings(rng: random.Random, draw: Draw) -> dict[str, int]:
         "pause_all": 0,
         "full_from": NEVER,
         "full_to": NEVER,
+        "traced": 0,
     }

@@ -86,7 +86,8 @@ class ClusterWorld(World):
     stores: list[Connection]  # type: ignore[assignment]
     draw: ClusterDraw
 
-    def __init__(self, runtime: Runtime, seed: int, root: Path) -> None:  # no call of the base class: its parts differ
+    def __init__(self, runtime: Runtime, seed: int, root: Path, *, traced: bool) -> None:
+        # The constructor of the base class is not called, because its parts differ.
         rng = random.Random(f"cluster-{seed}")
         self.runtime = runtime
         self.seed = seed
@@ -106,7 +107,7 @@ class ClusterWorld(World):
         self._serving: frozenset[str] = frozenset()
         self._complete = asyncio.Event()
         plan = engine_plan(seed, self.draw)
-        settings = world_settings(rng, self.draw)
+        settings = world_settings(rng, self.draw) | {"traced": traced}
         made = [Bookie(runtime, plan, settings, at, root / f"disk-{at}") for at in range(1, self.draw.bookies + 1)]
         self.bookies = {bookie.name: bookie for bookie in made}
 
@@ -215,7 +216,7 @@ class Outcome:
     lines: list[str] = field(default_factory=list)
 
 
-def play(runtime: Runtime, seed: int) -> Outcome:
+def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     """Play the world of a seed in a process group of its own, and return what it found."""
     root = SCRATCH / f"bookie-cluster-{os.getpid()}"
     runtime.new_world(root, processes=8)
@@ -224,7 +225,7 @@ def play(runtime: Runtime, seed: int) -> Outcome:
     if child == 0:
         os.close(reading)
         os.setsid()
-        _child(runtime, seed, root, writing)
+        _child(runtime, seed, root, writing, traced=traced)
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as pipe:
@@ -242,7 +243,7 @@ def play(runtime: Runtime, seed: int) -> Outcome:
     return outcome
 
 
-def _child(runtime: Runtime, seed: int, root: Path, output: int) -> NoReturn:
+def _child(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool) -> NoReturn:
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
     logging.disable(logging.CRITICAL)
@@ -250,8 +251,9 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int) -> NoReturn:
     status = 0
     rng = random.Random(f"clients-{seed}")
     try:
-        runtime.begin(Settings(**world_settings(rng, ClusterDraw.of(random.Random(f"cluster-{seed}")))))
-        lines = _play(runtime, seed, root, output)
+        settings = world_settings(rng, ClusterDraw.of(random.Random(f"cluster-{seed}")))
+        runtime.begin(Settings(**settings | {"traced": traced}))
+        lines = _play(runtime, seed, root, output, traced=traced)
     except BaseException:  # noqa: BLE001 - the parent process reports it
         runtime.leave()
         text = traceback.format_exc()
@@ -263,8 +265,8 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int) -> NoReturn:
     os._exit(status)
 
 
-def _play(runtime: Runtime, seed: int, root: Path, output: int) -> list[str]:
-    world = ClusterWorld(runtime, seed, root)
+def _play(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool) -> list[str]:
+    world = ClusterWorld(runtime, seed, root, traced=traced)
     for bookie in world.bookies.values():
         bookie.inherited = output
     cancels = world.draw.cancels
