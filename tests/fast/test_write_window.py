@@ -124,6 +124,8 @@ class Course:
 
     def check(self) -> None:
         """Check that window and model agree."""
+        assert self.window_.first_missing == self.model.first_missing
+        assert self.window_.stuck == self.model.stuck
         assert (self.window_.head, self.window_.next, self.window_.lac) == (
             self.model.head,
             self.model.next,

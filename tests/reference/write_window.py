@@ -1,5 +1,7 @@
 """The pending adds of one ledger in plain Python: the oracle of the module client.write_window."""
 
+import itertools
+
 from tests.reference import record
 
 
@@ -32,6 +34,16 @@ class WriteWindow:
     def lac(self) -> int:
         """The last id that was acknowledged."""
         return self.head - 1
+
+    @property
+    def first_missing(self) -> int:
+        """The lowest id that was not added."""
+        return next(id_ for id_ in itertools.count(self.head) if id_ not in self.pending)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether all pending adds wait for an id that was not added."""
+        return bool(self.pending) and self.head not in self.pending
 
     def write_set(self, entry: int) -> set[int]:
         """Return the indices that hold an entry."""

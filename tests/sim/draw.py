@@ -62,6 +62,8 @@ class Draw:
     """Whether adds are answered before they are synced; the writer then forces now and then."""
     replicator: bool = False
     """Whether a replication worker copies the entries of bookies that are gone."""
+    dies_s: float = 0.0
+    """Recoveries die within this time after they began, unless they have ended; 0: they live on."""
 
     @classmethod
     def of(cls, rng: random.Random) -> "Draw":
@@ -102,7 +104,28 @@ class Draw:
         ahead = random.Random(ahead.random())
         v2, advanced, replicator, deferred = (ahead.random() < chance for chance in (0.1, 0.1, 0.12, 0.08))
         config = replace(draw.config, use_v2_wire_protocol=v2)
-        return replace(draw, config=config, advanced=advanced, replicator=replicator, deferred=deferred and not v2)
+        draw = replace(draw, config=config, advanced=advanced, replicator=replicator, deferred=deferred and not v2)
+        mortal, restless = ahead.random() < 0.15, ahead.random() < 0.05
+        if mortal or restless:
+            draw = replace(draw, dies_s=trip * ahead.choice((1, 4, 15)))
+        return draw.restless(ahead) if restless else draw
+
+    def restless(self, rng: random.Random) -> "Draw":
+        """Return a world in which there is always a fault, and one recovery after the other dies."""
+        trip = 2 * self.base_s[1] + self.sync_s[1]
+        return replace(
+            self,
+            entries=10,
+            burst=rng.choice((2, 10)),
+            bookies=self.sizes[0] + 2,
+            writer=rng.choice(("crashes", "stays")),
+            recoverers=4,
+            readers=1,
+            begins_s=trip * rng.choice((10, 30)),
+            faults=rng.choice((10, 30)),
+            lasts_s=trip * rng.choice((10, 30)),
+            kinds=("pause", "block", "one_way", "slow", "reset", "crash"),
+        )
 
     @staticmethod
     def _settings(rng: random.Random, trip: float, timeout: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A bug is in the bookies (`bookies`), between the client and its interfaces (`bet
 """
 
 import contextlib
+import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -199,6 +200,25 @@ def keep_old_acks() -> Iterator[None]:
 
 
 @contextmanager
+def trust_own_acks() -> Iterator[None]:
+    """The LAC rises with the entries that a recovery writes again, and the next of these entries carry it."""
+
+    class Window(WriteWindow):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options | {"deferred": False})
+
+    with patch.object(writer, "WriteWindow", Window):
+        yield
+
+
+def dying(draw: Draw) -> Draw:
+    """Recoveries that die one after the other, and faults all the time."""
+    trip = 2 * draw.base_s[1] + draw.sync_s[1]
+    draw = replace(draw, deferred=False, advanced=False, replicator=False, dies_s=draw.dies_s or 10 * trip)
+    return draw.restless(random.Random(draw.begins_s))
+
+
+@contextmanager
 def never_ask() -> Iterator[None]:
     """A writer whose bookie comes back does not check in the store that the ledger is still open."""
 
@@ -288,5 +308,6 @@ PLANTED = {
     "no_writeback": Planted(between=no_writeback, small=("no_writeback",)),
     "noent_short": Planted(between=noent_short, small=("noent_short",)),
     "short_fence": Planted(between=short_fence, small=("short_fence", "no_read_fence")),
+    "trust_own_acks": Planted(patch=trust_own_acks, draw=dying),
     "timeout_is_noent": Planted(between=timeout_is_noent, small=("timeout_is_noent",)),
 }

@@ -190,11 +190,22 @@ class Scenario:
 
     async def _recover(self, who: str, client: Client) -> None:
         ledger = await self._begin(who)
+        if self.world.draw.dies_s:
+            task = asyncio.current_task()
+            assert task is not None
+            self.world.loop.event(self.world.draw.dies_s * self.world.rng.random(), self._die, who, task)
         reader = await self._open(who, client, ledger, recovery=True)
         if reader is not None:
             self.world.say(who, "opened", ledger, reader.lac, number=reader.length)
             await self._read(who, reader, ledger)
         self.waiting.discard(who)
+
+    def _die(self, who: str, task: "asyncio.Task[None]") -> None:
+        """End a client's process in the middle of what it does."""
+        if who in self.waiting:
+            self.world.crash(who)
+            self.waiting.discard(who)
+            task.cancel()
 
     async def _look(self, who: str, client: Client) -> None:
         """Open the ledger without recovery, and read it now and then."""

@@ -8,10 +8,10 @@ FOUND = {
     "ack_before_sync": (0, "L2"),
     "ack_early": (34, "L1"),
     "amnesia": (0, "L2"),
-    "change_no_cas": (94, "L9"),
+    "change_no_cas": (272, "L9"),
     "close_no_cas": (42, "L5"),
     "copies_unawaited": (47, "L11"),
-    "eio_is_noent": (380, "L14"),
+    "eio_is_noent": (614, "L14"),
     "force_restarted": (74, "L2"),
     "ignore_fence": (44, "L1"),
     "keep_old_acks": (612, "L1"),
@@ -21,7 +21,8 @@ FOUND = {
     "no_writeback": (65, "L3"),
     "noent_short": (1, "L9"),
     "short_fence": (172, "L9"),
-    "timeout_is_noent": (235, "L9"),
+    "timeout_is_noent": (545, "L14"),
+    "trust_own_acks": (772, "L11"),
 }
 
 

@@ -30,8 +30,7 @@ _Lock = type(_new_lock())
 
 
 cdef int by_id(const void* one, const void* other) noexcept nogil:
-    cdef int64_t a = (<const int64_t*> one)[0]
-    cdef int64_t b = (<const int64_t*> other)[0]
+    cdef int64_t a = (<const int64_t*> one)[0], b = (<const int64_t*> other)[0]
     return (a > b) - (a < b)
 
 
@@ -278,9 +277,7 @@ cdef class WriteWindow:
         cdef Slot* slot
         cdef Chunk chunk
         cdef int64_t head = LENGTH_PREFIX + ENTRY_FIXED_BYTES + self.digester.digest.size
-        cdef int64_t taken = 0
-        cdef int64_t bytes = 0
-        cdef int64_t k, id, size
+        cdef int64_t k, id, size, taken = 0, bytes = 0
         if self.error is not None:
             raise self.explain(self.next, self.error)
         if first < 0:
@@ -306,6 +303,19 @@ cdef class WriteWindow:
             PyBuffer_Release(&view)
         return taken
 
+    @property
+    def first_missing(self):
+        """The lowest id that was not added yet."""
+        cdef int64_t id = self.head if self.advanced else self.next
+        while self.find(id) is not NULL:
+            id += 1
+        return id
+
+    @property
+    def stuck(self):
+        """Whether no pending add can be acknowledged before the id at `head` is added."""
+        return self.count > 0 and self.find(self.head) is NULL
+
     # Sending.
 
     @property
@@ -315,8 +325,7 @@ cdef class WriteWindow:
 
     def take(self, double now, int64_t bytes_max=1 << 20):
         """Take the next adds for their first sending, up to `bytes_max` or one; return how many. See `batch`."""
-        cdef int64_t count = 0
-        cdef int64_t bytes = 0
+        cdef int64_t count = 0, bytes = 0
         cdef Slot* slot
         while count < self.queued:
             slot = self.find(self.queue[count])
@@ -334,8 +343,7 @@ cdef class WriteWindow:
 
     def batch(self, int64_t index):
         """Return (records, offsets, entries) of the taken adds for the bookie at `index`, or None if there are none."""
-        cdef int64_t k
-        cdef int64_t count = 0
+        cdef int64_t k, count = 0
         cdef int64_t[::1] mine
         if self.write_quorum == self.ensemble_size:
             if self.whole is None and self.batch_count:
@@ -385,8 +393,7 @@ cdef class WriteWindow:
         return copy.data, offsets_array, entries_array
 
     def records(self, const int64_t[::1] entries):
-        """Return (records, offsets, entries) of these pending entries, at least one. KeyError if one is not pending.
-        """
+        """Return (records, offsets, entries) of these entries, at least one. KeyError if one is not pending."""
         return self.gathered(&entries[0], entries.shape[0])
 
     # Responses.
@@ -474,8 +481,7 @@ cdef class WriteWindow:
     def unacked(self, int64_t index, int64_t first=0):
         """Return sent, pending entries from `first` on that lack the acknowledgement of the bookie at `index`."""
         cdef Slot* slot
-        cdef int64_t k, place
-        cdef int64_t count = 0
+        cdef int64_t k, place, count = 0
         found = np.empty(self.count, dtype=np.int64)
         cdef int64_t[::1] ids = found
         for k in range(self.mask + 1):
@@ -508,8 +514,7 @@ cdef class WriteWindow:
     def overdue(self, double before):
         """Return the lowest incomplete entry that was first sent before this time, or -1."""
         cdef Slot* slot
-        cdef int64_t k
-        cdef int64_t lowest = -1
+        cdef int64_t k, lowest = -1
         for k in range(self.mask + 1):
             slot = &self.slots[k]
             if slot.id == EMPTY or slot.complete or not slot.sent or slot.sent_at >= before:
@@ -568,8 +573,7 @@ cdef class Add:
         return self.entry < self.window.head or self.window.error is not None
 
     def result(self):
-        """Return the entry id, or raise the exception with which the add failed; RuntimeError if it is still pending.
-        """
+        """Return the entry id, or raise the exception that ended the add; RuntimeError if it is still pending."""
         if self.entry < self.window.head:
             return self.entry
         if self.window.error is not None:

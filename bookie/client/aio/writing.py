@@ -27,7 +27,7 @@ class Writing(Reading):
 
     If the `async with` block ends without an error, leaving it first waits for all adds, and raises the error of the
     first add that failed. If the block raises, pending adds are given up, and the ledger is closed after the last
-    entry that was acknowledged.
+    entry that was acknowledged. Both force acknowledged entries first, if syncs are deferred; see `close`.
     """
 
     def __init__(self, scope: Scope, reader: LedgerReader, writer: LedgerWriter) -> None:
@@ -69,6 +69,8 @@ class Writing(Reading):
         """Wait until all entries that were added so far are acknowledged.
 
         Raises:
+            IllegalOperation: The writer chooses ids, and one below those that it added is missing, still after five
+                seconds. The error names the id; the handle can still be used.
             BookKeeperError: The error of the first add that failed; `WriteHandle.append` lists the errors.
         """
         await self._scope.run(self.writer.flush())
@@ -85,10 +87,12 @@ class Writing(Reading):
     async def close(self) -> None:
         """Close the ledger after the last entry that was acknowledged. Further calls do nothing.
 
-        Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, entries that
-        were not forced are not part of the closed ledger.
+        Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, the bookies
+        first sync all acknowledged entries, as by `force`. If that fails, the ledger is closed after the last entry
+        that was forced, and the error says which acknowledged entries are not in it.
 
         Raises:
+            BookKeeperError: With deferred sync, the error of the bookie that did not sync.
             MetadataVersionConflict: Another client closed the ledger with a different last entry.
             LedgerFenced: Another client is recovering the ledger.
             MetadataStoreError: The metadata store refused, or did not answer in time.
@@ -111,7 +115,7 @@ class Writing(Reading):
     ) -> None:
         try:
             if error is None and not self._closed:
-                await self.flush()
+                await self._scope.run(self.writer.flush(gap_wait_s=0))
         except BookKeeperError as failure:
             await _close_after(self, failure)
             raise
@@ -126,7 +130,7 @@ async def _close_after(handle: Writing, error: BaseException) -> None:
     try:
         await handle.close()
     except BookKeeperError as second:
-        error.add_note(f"and the ledger could not be closed: {second}")
+        error.add_note(f"and closing the ledger failed: {second}")
 
 
 class WriteHandle(Writing):
@@ -191,7 +195,9 @@ class AdvancedWriteHandle(Writing):
     """A handle for writing a ledger whose entry ids are chosen by the writer.
 
     Entries may be added in any order of their ids. They are acknowledged in ascending order, so a missing id holds up
-    the acknowledgement of all entries above it.
+    the acknowledgement of all entries above it. When the window of pending adds is full of such entries, further adds
+    fail with TooManyRequests after five seconds, and the error names the missing id; the add of that id itself has
+    always room. Leaving the block while an id is missing raises IllegalOperation, and the ledger ends before that id.
     """
 
     async def append(self, entry: int, data: Buffer) -> int:
@@ -207,6 +213,7 @@ class AdvancedWriteHandle(Writing):
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            TooManyRequests: All pending adds wait for an id that was not added; the handle can still be used.
             BookKeeperError: Any other error of `WriteHandle.append`.
         """
         return await self.writer.append(data, self.checked(entry))
@@ -224,6 +231,7 @@ class AdvancedWriteHandle(Writing):
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            TooManyRequests: All pending adds wait for an id that was not added; the handle can still be used.
         """
         return await self.writer.append_async(data, self.checked(entry))
 

@@ -329,7 +329,7 @@ class Writer(Handle[W]):
 
     If the `with` block ends without an error, leaving it first waits for all adds, and raises the error of the first
     add that failed. If the block raises, pending adds are given up, and the ledger is closed after the last entry
-    that was acknowledged.
+    that was acknowledged. Both force acknowledged entries first, if syncs are deferred; see `close`.
     """
 
     @property
@@ -341,6 +341,8 @@ class Writer(Handle[W]):
         """Wait until all entries that were added so far are acknowledged.
 
         Raises:
+            IllegalOperation: The writer chooses ids, and one below those that it added is missing, still after five
+                seconds. The error names the id; the handle can still be used.
             BookKeeperError: The error of the first add that failed; `WriteHandle.append` lists the errors.
         """
         self._thread.run(self._handle.flush())
@@ -361,10 +363,12 @@ class Writer(Handle[W]):
     def close(self) -> None:
         """Close the ledger after the last entry that was acknowledged. Further calls do nothing.
 
-        Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, entries that
-        were not forced are not part of the closed ledger.
+        Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, the bookies
+        first sync all acknowledged entries, as by `force`. If that fails, the ledger is closed after the last entry
+        that was forced, and the error says which acknowledged entries are not in it.
 
         Raises:
+            BookKeeperError: With deferred sync, the error of the bookie that did not sync.
             MetadataVersionConflict: Another client closed the ledger with a different last entry.
             LedgerFenced: Another client is recovering the ledger.
             MetadataStoreError: The metadata store refused, or did not answer in time.
@@ -450,7 +454,9 @@ class AdvancedWriteHandle(Writer[aio.AdvancedWriteHandle]):
     """A handle for writing a ledger whose entry ids are chosen by the writer.
 
     Entries may be added in any order of their ids. They are acknowledged in ascending order, so a missing id holds up
-    the acknowledgement of all entries above it.
+    the acknowledgement of all entries above it. When the window of pending adds is full of such entries, further adds
+    fail with TooManyRequests after five seconds, and the error names the missing id; the add of that id itself has
+    always room. Leaving the block while an id is missing raises IllegalOperation, and the ledger ends before that id.
     """
 
     def append(self, entry: int, data: Buffer) -> int:
@@ -466,6 +472,7 @@ class AdvancedWriteHandle(Writer[aio.AdvancedWriteHandle]):
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            TooManyRequests: All pending adds wait for an id that was not added; the handle can still be used.
             BookKeeperError: Any other error of `WriteHandle.append`.
         """
         add = self._add(data, self._handle.checked(entry))
@@ -485,5 +492,6 @@ class AdvancedWriteHandle(Writer[aio.AdvancedWriteHandle]):
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            TooManyRequests: All pending adds wait for an id that was not added; the handle can still be used.
         """
         return Append(self._add(data, self._handle.checked(entry)))

@@ -5,6 +5,8 @@ Only methods with `from_thread` in their name may be called from other threads.
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +21,18 @@ from bookie.errors import (
     IllegalOperation,
     IncorrectParameter,
     LedgerClosed,
+    TooManyRequests,
 )
 
 __all__ = ["Adds"]
 
+T = TypeVar("T")
 BURST = 128
 """The adds that are accepted in one turn of the loop before other tasks get theirs."""
+GAP_WAIT_S = 5.0
+"""How long calls wait for an id that a writer that chooses ids has not added yet; another task or thread may be about
+to add it.
+"""
 
 
 class Adds(ABC):
@@ -61,11 +69,37 @@ class Adds(ABC):
             await self._rate.take()
         if self._window.unsent >= BURST:
             await asyncio.sleep(0)  # let `_send` run before more is added
-        add = self.try_append(payload, entry)
-        while add is None:
-            await self._backpressure.wait()
-            add = self.try_append(payload, entry)
+        add = None if self._must_wait(entry) else self.try_append(payload, entry)
+        if add is None:
+            add = await self._turn(lambda: self.try_append(payload, entry))
         return add
+
+    def _must_wait(self, entry: int = -1) -> bool:
+        """Return whether other callers wait for room, so that this one must wait behind them. Any thread.
+
+        Chosen ids are acknowledged in their own order, so they need not wait for each other.
+        """
+        return entry < 0 and bool(self._backpressure.waiting)
+
+    async def _turn(self, attempt: Callable[[], T | None]) -> T:
+        """Wait for room. Raises TooManyRequests if there can be none before another id is added, which nobody adds."""
+        while self._window.advanced:
+            stuck, head = self._window.stuck, self._window.head
+            try:
+                async with asyncio.timeout(GAP_WAIT_S):
+                    return await self._backpressure.turn(attempt)
+            except TimeoutError:
+                if stuck and head == self._window.head and self._window.stuck:
+                    raise TooManyRequests(f"no room for another add: {self._gap()}") from None
+        return await self._backpressure.turn(attempt)
+
+    def _gap(self) -> str:
+        """Say which id is missing, for a window that is stuck."""
+        window = self._window
+        return (
+            f"ledger {self.ledger}: entry {window.head} was not added, and {window.count} entries above it cannot be"
+            f" acknowledged before it; add entry {window.head}"
+        )
 
     async def append(self, payload: Buffer, entry: int = -1) -> int:
         """Add an entry, wait until it is acknowledged, and return its id. Raises the error that ended the add."""
@@ -75,7 +109,7 @@ class Adds(ABC):
         """Add an entry from another thread, which waits until there is room."""
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
-        add = None if self._rate.limited else self._append(payload, entry)
+        add = None if self._rate.limited or self._must_wait(entry) else self._append(payload, entry)
         if add is None:
             return asyncio.run_coroutine_threadsafe(self.append_async(payload, entry), self._loop).result()
         if not self._scheduled:
@@ -92,7 +126,7 @@ class Adds(ABC):
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
         at = 0
         while at < len(offsets) - 1:
-            taken = 0 if self._rate.limited else self._append_many(payloads, offsets, at)
+            taken = 0 if self._rate.limited or self._must_wait() else self._append_many(payloads, offsets, at)
             if not taken:
                 taken = asyncio.run_coroutine_threadsafe(self._some(payloads, offsets, at), self._loop).result()
             at += taken
@@ -110,11 +144,37 @@ class Adds(ABC):
         """Add as many entries as there is room for, at least one, and return how many were added."""
         if self._rate.limited:
             await self._rate.take(0)  # how many there will be is not known yet; they delay those after them
-        while not (taken := self._append_many(payloads, offsets, at)):
-            await self._backpressure.wait()
+        taken = await self._turn(lambda: self._append_many(payloads, offsets, at) or None)
         if self._rate.limited:
             await self._rate.take(taken)
         return taken
+
+    async def flush(self, gap_wait_s: float | None = None) -> None:
+        """Wait until all entries that were added so far are acknowledged. Raises the error of the first that failed.
+
+        Of a writer that chooses ids: raises IllegalOperation if an id below them has not been added when all entries
+        before it are acknowledged, and `gap_wait_s` seconds later (None: GAP_WAIT_S).
+        """
+        last = self._window.next - 1
+        while self._window.head <= last:
+            missing = self._window.first_missing
+            if missing > last:
+                await self._window.add(last)
+            elif missing > self._window.head:
+                await self._window.add(missing - 1)
+            else:
+                await self._gap_filled(missing, GAP_WAIT_S if gap_wait_s is None else gap_wait_s)
+
+    async def _gap_filled(self, missing: int, wait_s: float) -> None:
+        """Wait until the id that all pending adds wait for is acknowledged. Raises IllegalOperation if it is not even
+        added in time.
+        """
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._window.add(missing)
+        except TimeoutError:
+            if self._window.first_missing == missing:
+                raise IllegalOperation(self._gap()) from None
 
     def _append_many(self, payloads: Buffer, offsets: NDArray[np.int64], at: int) -> int:
         """Add the entries that there is room for, about 1 MiB at most. Any thread."""

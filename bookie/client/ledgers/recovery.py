@@ -5,7 +5,8 @@
 3. Read entries from the highest LAC on. Every ack quorum has a fenced bookie that holds each acknowledged entry. An
    entry is therefore missing only if so many replicas say so that the others are no ack quorum; errors and missing
    answers prove nothing.
-4. Write each entry that was found to its whole write set again, so that all readers see it from now on.
+4. Write each entry that was found to its whole write set again, so that all readers see it from now on. The LAC in
+   these entries is the one of step 3: if this recovery dies, the next one must not trust what only this one knew.
 5. Set the metadata to CLOSED, with the last entry found. If there are several recoveries, the first to do so decides.
 """
 
@@ -149,7 +150,7 @@ class _Recovery:
                 read.cancel()
             await asyncio.gather(*reads, return_exceptions=True)
         await writer.flush()
-        return writer.last_add_confirmed + 1 - first
+        return writer.last_complete + 1 - first
 
     async def _read(self, entry: int) -> OpenedEntry:
         """Read an entry from any replica, fencing each that is asked. NoSuchEntry or NoSuchLedger: it was never
@@ -175,7 +176,7 @@ class _Recovery:
         ).run()
 
     async def _close(self, writer: LedgerWriter, length: int) -> None:
-        last = writer.last_add_confirmed
+        last = writer.last_complete
 
         def change(metadata: LedgerMetadata) -> LedgerMetadata | None:
             if metadata.state is LedgerState.CLOSED:

@@ -1,7 +1,7 @@
 """Replace bookies that fail while a ledger is written, with one ensemble change at a time. Event loop.
 
-During a change nothing is acknowledged: the new segment starts after the LAC at the beginning of the change, and no
-entry from there on may have been confirmed on the bookies that are replaced. The new ensemble is used once it is in
+During a change nothing is acknowledged: the new segment starts after the last entry that was acknowledged before, and
+no entry from there on may have been confirmed on the bookies that are replaced. The new ensemble is used once it is in
 the metadata store.
 """
 
@@ -103,9 +103,19 @@ class InMemory:
 class Replacer:
     """The bookies that failed and are to be replaced, and the ensemble change that is running."""
 
-    def __init__(self, changes: EnsembleChanges, window: WriteWindow, config: ClientConfig, features: Features) -> None:
+    def __init__(
+        self,
+        changes: EnsembleChanges,
+        window: WriteWindow,
+        config: ClientConfig,
+        features: Features,
+        *,
+        movable: bool = True,
+    ) -> None:
+        """`movable` is False if entries are acknowledged before they are synced: then no bookie can be replaced."""
         self._changes = changes
         self._window = window
+        self._movable = movable
         self._changes_max = config.ensemble_changes_max
         self._features = features
         self._unchanged = config.ensemble_change_feature
@@ -123,7 +133,7 @@ class Replacer:
         try:
             while self.waiting and self._window.error is None:
                 failed, self.waiting = self.waiting, {}
-                if self._features.on(self._unchanged) and not self._window.deferred:
+                if self._features.on(self._unchanged) and self._movable:
                     await asyncio.sleep(ASKED_AGAIN_S)
                     continue
                 self._count += 1
@@ -131,10 +141,10 @@ class Replacer:
                     raise WriteError(
                         f"bookies failed {self._count} times, with maxNumEnsembleChanges={self._changes_max}"
                     )
-                if self._window.deferred:
+                if not self._movable:
                     raise WriteError(
                         "a bookie failed, and entries that it has not synced cannot be moved to another one"
                     )
-                await self._changes.replace(known, failed, lambda: self._window.lac + 1)
+                await self._changes.replace(known, failed, lambda: self._window.head)
         finally:
             self.running = False

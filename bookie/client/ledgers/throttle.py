@@ -2,42 +2,78 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import TypeVar
 
 from bookie.errors import TooManyRequests
 
 __all__ = ["Backpressure", "RateLimit"]
 
+T = TypeVar("T")
+
 
 class Backpressure:
-    """Callers that wait until fewer adds are pending; the first to wait goes first."""
+    """Callers that wait until fewer adds are pending; the first to wait goes first, and newcomers wait behind it."""
 
-    def __init__(self, wait_s: float = -1.0) -> None:
-        """`wait_s` is the longest time to wait in seconds; below 0 there is no limit."""
-        self._wait_s = wait_s
-        self._waiting: deque[asyncio.Future[None]] = deque()
+    def __init__(self, wait_s: float = -1.0, *, in_order: bool = True) -> None:
+        """`wait_s` is the longest time to wait in seconds; below 0 there is no limit.
 
-    async def wait(self) -> None:
-        """Wait until `made` wakes this caller, which then tries again. Raises TooManyRequests if that takes too
-        long.
+        Without `in_order`, a caller goes on as soon as there is room for it, though others have waited for longer.
         """
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self._wait_s = wait_s
+        self._in_order = in_order
+        self.waiting: deque[_Caller] = deque()
+        """Those that wait, including those that were woken and have not tried again yet. Any thread may look whether
+        there are any.
+        """
+
+    async def turn(self, attempt: Callable[[], T | None]) -> T:
+        """Call `attempt` whenever there may be room, until it returns something else than None, and return that.
+
+        Raises TooManyRequests if that takes too long.
+        """
+        if not (self._in_order and self.waiting) and (result := attempt()) is not None:
+            return result
+        caller = _Caller()
+        self.waiting.append(caller)
         try:
             async with asyncio.timeout(self._wait_s if self._wait_s >= 0 else None):
-                await future
+                while True:
+                    await caller.woken()
+                    if self._in_order and self.waiting[0] is not caller:
+                        continue
+                    if (result := attempt()) is not None:
+                        return result
         except TimeoutError:
             raise TooManyRequests(
                 f"no room for another add within {self._wait_s:g} s: bookies answer too slowly; try again later"
             ) from None
+        finally:
+            self.waiting.remove(caller)
+            self.made(1)  # it may have been woken for room that it did not take
 
     def made(self, places: int | None = None) -> None:
-        """Wake `places` callers; None wakes all."""
-        woken = 0
-        while self._waiting and (places is None or woken < places):
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
-                woken += 1
+        """Wake the first `places` callers; None wakes all."""
+        for caller in islice(self.waiting, places):
+            caller.wake()
+
+
+class _Caller:
+    """A caller that waits for its turn."""
+
+    def __init__(self) -> None:
+        self._woken = asyncio.get_running_loop().create_future()
+
+    async def woken(self) -> None:
+        """Wait for the next `wake`, or for one since the last return."""
+        await self._woken
+        self._woken = asyncio.get_running_loop().create_future()
+
+    def wake(self) -> None:
+        """End the wait."""
+        if not self._woken.done():
+            self._woken.set_result(None)
 
 
 class RateLimit:

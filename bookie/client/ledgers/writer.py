@@ -5,7 +5,7 @@ Only `append_from_thread`, `append_all_from_thread`, `Add.wait` and `Add.done` m
 An add is sealed at once, with the LAC of that moment. The adds of one turn of the loop are sent together. Responses
 arrive in batches. An entry is complete when an ack quorum of its write set holds it, and acknowledged when all
 entries before it are and no bookie is being replaced. The LAC then rises to this entry; with deferred sync only
-`force` raises it.
+`force` raises it, and during recovery it stays.
 """
 
 import asyncio
@@ -71,7 +71,9 @@ class LedgerWriter(Adds):
 
     A recovering writer writes entries again. Fences let its adds through, its ensemble changes stay in memory (in
     `known`, whose version stays, and in `changed_segments`), and it never closes the ledger: call `stop`, not
-    `close`. Before each `append`, `expect_length` sets the payload bytes that precede the entry.
+    `close`. Its LAC stays where the recovery began, and so does the LAC in its entries: they are confirmed only when
+    the ledger is closed, because nobody else knows their ensembles before, and the recovery may die.
+    Before each `append`, `expect_length` sets the payload bytes that precede the entry.
     """
 
     def __init__(
@@ -105,16 +107,16 @@ class LedgerWriter(Adds):
             bytes_max=config.outstanding_bytes_max,
             record_bytes_max=config.frame_bytes_max - FRAME_OVERHEAD,
             advanced=advanced,
-            deferred=deferred_sync,
+            deferred=deferred_sync or self._recovers,
             judged=config.fault_domains_enforced,
         )
         self._lac_length = start.length
         self._in_memory = InMemory(context.placement)
         changes = self._in_memory if self._recovers else InStore(context.metadata, context.placement)
-        self._replacer = Replacer(changes, self._window, config, context.features)
+        self._replacer = Replacer(changes, self._window, config, context.features, movable=not deferred_sync)
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
         self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
-        self._backpressure = Backpressure(config.backpressure_wait_s)
+        self._backpressure = Backpressure(config.backpressure_wait_s, in_order=not advanced)
         self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
         self._senders = [self._sender(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
         self._scheduled = False
@@ -122,6 +124,7 @@ class LedgerWriter(Adds):
         self._tasks: set[asyncio.Task[Any]] = set()
         self._timers: list[asyncio.Task[Any]] = []
         self._closing: asyncio.Task[LedgerMetadata] | None = None
+        self._force_error: BookKeeperError | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
@@ -137,8 +140,13 @@ class LedgerWriter(Adds):
 
     @property
     def last_add_confirmed(self) -> int:
-        """The entry up to which all are on an ack quorum, and synced; -1 for none."""
+        """The entry up to which all are on an ack quorum, and synced; -1 for none. During recovery it stays."""
         return self._window.lac
+
+    @property
+    def last_complete(self) -> int:
+        """The entry up to which all are on an ack quorum, perhaps not synced; -1 for none."""
+        return self._window.head - 1
 
     @property
     def last_add_pushed(self) -> int:
@@ -178,11 +186,6 @@ class LedgerWriter(Adds):
     def expect_length(self, length: int) -> None:
         """Set the payload bytes of the ledger that precede the next entry."""
         self._window.length = length
-
-    async def flush(self) -> None:
-        """Wait until all entries that were added so far are acknowledged. Raises the error of the first that failed."""
-        if self._window.head < self._window.next:
-            await self._window.add(self._window.next - 1)
 
     def _explain(self, entry: int, error: Exception) -> Exception:
         return type(error)(f"ledger {self.ledger}, entry {entry}: {error}")
@@ -285,11 +288,14 @@ class LedgerWriter(Adds):
             for entry, indices in window.quorate():
                 if self._placement.spans_fault_domains({self._senders[k].bookie for k in indices}, *quorums):
                     window.complete(entry)
-        if window.release() and (
+        released = window.release()
+        if released and (
             window.count * ROOM_SHARE <= window.count_max * (ROOM_SHARE - 1)
             and window.bytes * ROOM_SHARE <= window.bytes_max * (ROOM_SHARE - 1)
         ):
             self._backpressure.made(None if window.count == 0 else window.count_max - window.count)
+        elif released and window.stuck:  # the caller with the missing id may be among those that wait
+            self._backpressure.made()
 
     # Bookies that fail.
 
@@ -378,21 +384,45 @@ class LedgerWriter(Adds):
             return
         log.warning("ledger %d cannot be written any more: %s", self.ledger, error)
         self._fail(error)
-        if not self._recovers and self.known.metadata.state is LedgerState.OPEN:
+        if self._closing is None and not self._recovers and self.known.metadata.state is LedgerState.OPEN:
             self._closing = self._spawn(self._close())
 
     async def close(self) -> LedgerMetadata:
         """Close the ledger at the LAC. Pending adds fail with LedgerClosed; call `flush` before to wait for them.
 
-        Raises MetadataVersionConflict if another client closed it with a different end, LedgerFenced if another
-        client is recovering it, MetadataStoreError or ClientClosed. Further calls return the same result.
+        With deferred sync, it first forces what is acknowledged; if that fails, or a bookie was lost before, the
+        ledger is closed all the same, and the error says which entries are not in it. Raises MetadataVersionConflict
+        if another client closed it with a different end, LedgerFenced if another client is recovering it,
+        MetadataStoreError or ClientClosed. Further calls return the same result.
         """
+        if self._closing is None and self._window.error is None and self._window.head - 1 > self._window.lac:
+            self._closing = self._spawn(self._force_and_close())
         if self._closing is None:
-            self._fail(LedgerClosed("the handle was closed"))
-            if isinstance(self._window.error, ClientClosed):
-                raise self._closed_error()
+            self._refuse_more()
             self._closing = self._spawn(self._close())
-        return await asyncio.shield(self._closing)
+        metadata = await asyncio.shield(self._closing)
+        first, last = self._window.lac + 1, self._window.head - 1
+        if first <= last:
+            cause = self._force_error or self._window.error
+            raise (type(cause) if isinstance(cause, BookKeeperError) else WriteError)(
+                f"ledger {self.ledger}: entries {first} to {last} were acknowledged, but could not be synced, and the"
+                f" ledger was closed after entry {self._window.lac}: {cause}"
+            ) from cause
+        return metadata
+
+    def _refuse_more(self) -> None:
+        self._fail(LedgerClosed("the handle was closed"))
+        if isinstance(self._window.error, ClientClosed):
+            raise self._closed_error()
+
+    async def _force_and_close(self) -> LedgerMetadata:
+        """Close the ledger after a last force, during which connections still tell whether a bookie was away."""
+        try:
+            await self.force()
+        except BookKeeperError as error:
+            self._force_error = error
+        self._refuse_more()
+        return await self._close()
 
     def stop(self, error: BookKeeperError | None = None) -> None:
         """End without closing the ledger. Pending adds fail with `error`, or LedgerClosed. Further calls do nothing."""

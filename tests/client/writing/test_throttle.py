@@ -1,9 +1,13 @@
 """Waiting for the rate limit and for room, on a loop without a clock."""
 
 import asyncio
+import itertools
+import random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.entries.digest import Digest, DigestType
@@ -58,6 +62,49 @@ class Acknowledged(Adds):
         self._backpressure.made()
 
 
+class Slow(Adds):
+    """A writer whose bookies acknowledge the oldest entries one by one, each after a second."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, count_max: int, bytes_max: int = 1 << 20, *, advanced: bool = False
+    ) -> None:
+        self.ledger = 7
+        digester = Digest.of(DigestType.CRC32C, b"").digester
+        self._window = WriteWindow(
+            digester, 7, (1, 1, 1), lambda _, e: e, count_max=count_max, bytes_max=bytes_max, advanced=advanced
+        )
+        self._rate = RateLimit(0)
+        self.room = self._backpressure = Backpressure(in_order=not advanced)
+        self._loop = loop
+        self._scheduled = False
+        self._unanswered: list[int] = []
+
+    def _send(self) -> None:
+        assert self._loop is not None
+        self._scheduled = False
+        while self._window.take(self._loop.time(), 1):
+            records = self._window.batch(0)
+            assert records is not None
+            if not self._unanswered:
+                self._loop.call_later(1, self._answer)
+            self._unanswered += records[2].tolist()
+
+    def _answer(self) -> None:
+        entries = np.array([self._unanswered.pop(0)], dtype=np.int64)
+        self._window.answered(0, entries, np.zeros(1, dtype=np.int32))
+        if self._window.release():
+            self._backpressure.made(None if self._window.count == 0 or self._window.stuck else 1)
+        if self._unanswered:
+            assert self._loop is not None
+            self._loop.call_later(1, self._answer)
+
+    def answer_all(self) -> None:
+        """Acknowledge everything now."""
+        self._send()
+        while self._unanswered:
+            self._answer()
+
+
 def test_entries_that_are_added_together_keep_to_the_rate() -> None:
     """When a number of entries is added at once, those before them have had their time: beyond the burst and one
     window, no entry is early.
@@ -77,18 +124,21 @@ def test_room() -> None:
 
     async def scenario() -> list[int]:
         room, served = Backpressure(), []
+        free: list[int] = []
 
         async def wait(number: int) -> None:
-            await room.wait()
+            await room.turn(lambda: free.pop() if free else None)
             served.append(number)
 
         tasks = [asyncio.ensure_future(wait(k)) for k in range(5)]
         await asyncio.sleep(1)
         tasks[1].cancel()
         await asyncio.sleep(1)
+        free += [0] * 2
         room.made(2)
         await asyncio.sleep(1)
         assert served == [0, 2]
+        free += [0] * 2
         room.made()
         await asyncio.gather(*tasks, return_exceptions=True)
         return served
@@ -102,13 +152,91 @@ def test_room_that_is_not_made_in_time() -> None:
 
     async def scenario() -> float:
         room = Backpressure(2.0)
+        free: list[int] = []
         with pytest.raises(TooManyRequests, match="within 2 s"):
-            await room.wait()
-        later = asyncio.ensure_future(room.wait())
+            await room.turn(lambda: free or None)
+        later = asyncio.ensure_future(room.turn(lambda: free or None))
         await asyncio.sleep(1)
+        free.append(1)
         room.made(1)
         await later
         return loop.time()
 
     began = loop.time()
     assert loop.run(scenario()) - began == pytest.approx(3.0)
+
+
+def test_newcomers_wait_behind_those_that_wait_already() -> None:
+    """A lone writer of large entries gets its turn beside many writers of small ones that never pause."""
+    loop = VirtualLoop()
+    writer = Slow(loop, count_max=8, bytes_max=1000)
+    order: list[str] = []
+
+    async def small(who: str) -> None:
+        for _ in range(200):
+            await writer.append_async(bytes(20))
+            order.append(who)
+
+    async def scenario() -> None:
+        greedy = [asyncio.ensure_future(small(f"small {k}")) for k in range(5)]
+        await asyncio.sleep(1)  # the window is full
+        for _ in range(5):
+            await writer.append_async(bytes(700))
+            order.append("large")
+        await asyncio.gather(*greedy)
+
+    loop.run(scenario())
+    at = [k for k, who in enumerate(order) if who == "large"]
+    assert all(after - before <= 2 * 8 for before, after in itertools.pairwise(at)), at
+    assert at[0] < 8 + 2 * 8
+
+
+def test_newcomers_on_threads_wait_behind_those_that_wait_already() -> None:
+    """A thread gets no room while a task waits for some, whichever comes first; the one that waits is served first."""
+
+    async def scenario() -> list[int]:
+        loop = asyncio.get_running_loop()
+        writer = Slow(loop, count_max=4)
+        for _ in range(4):
+            await writer.append_async(b"")
+        first = asyncio.ensure_future(writer.append_async(b""))
+        await asyncio.sleep(0)
+        writer.answer_all()  # there is room, and `first` was woken, but has not tried yet
+        second = loop.run_in_executor(None, writer.append_from_thread, b"")
+        adds = await first, await second
+        return [add.entry for add in adds]
+
+    assert asyncio.run(scenario()) == [4, 5]
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_every_caller_gets_its_turn(rng: random.Random, advanced: bool) -> None:
+    """Tasks of any sizes, some of them cancelled while they wait: each of the others is served, in the order of the
+    calls unless it has chosen its id, and nothing waits for ever.
+    """
+    loop = VirtualLoop()
+    writer = Slow(loop, count_max=rng.choice((1, 2, 5)), bytes_max=rng.choice((100, 1000)), advanced=advanced)
+    count = rng.randint(1, 30)
+    ids = rng.sample(range(count), count) if advanced else [-1] * count
+    served: list[int] = []
+
+    async def one(number: int) -> None:
+        await asyncio.sleep(0.3 * number * (not advanced))
+        await writer.append_async(bytes(rng.choice((0, 10, 90))), ids[number])
+        served.append(number)
+
+    async def scenario() -> None:
+        tasks = [asyncio.ensure_future(one(number)) for number in range(count)]
+        if not advanced:  # a missing id would hold up all others
+            await asyncio.sleep(rng.random() * count / 3)
+            for task in rng.sample(tasks, count // 3):
+                task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(not isinstance(result, BaseException) for result in done) == len(served)
+        if advanced:
+            await writer.flush()
+
+    loop.run(scenario())
+    assert advanced or served == sorted(served)
+    assert not advanced or len(served) == count
+    assert not writer.room.waiting
