@@ -5,7 +5,6 @@
 `CRASH_PLAN` is JSON:
 
     journal_bytes  roll journal files at this size; the configuration allows no less than 16 MiB
-    map_bytes      the most that the location index may grow to
     step           end the process at this step of module base.crash_steps
     faults         give the storage FileOps that fail on a plan
     control        descriptors (in, out) on which the test gives orders, one JSON object per line
@@ -48,12 +47,10 @@ def tailored(plan: dict[str, Any]) -> Any:
 
     def load_tailored(*given: Any) -> Loaded:
         loaded = load(*given)
-        journal, storage = loaded.settings.journal, loaded.settings.storage
+        journal = loaded.settings.journal
         if "journal_bytes" in plan:
             journal = dataclasses.replace(journal, file_bytes_max=plan["journal_bytes"])
-        if "map_bytes" in plan:
-            storage = dataclasses.replace(storage, index_map_bytes=plan["map_bytes"])
-        settings = dataclasses.replace(loaded.settings, journal=journal, storage=storage)
+        settings = dataclasses.replace(loaded.settings, journal=journal)
         return dataclasses.replace(loaded, settings=settings)
 
     return load_tailored

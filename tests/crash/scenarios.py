@@ -21,6 +21,7 @@ from tests.crash.planned import Refused, StrungBookie, draw_settings, watched
 from tests.crash.power_cut import LOSSES, Losses, VolatileDisk
 from tests.crash.real_disk import RealDisk
 from tests.crash.small_disk import SmallDisk
+from tests.fixtures.planted import NUMBERS
 from tests.history.checker import Violation
 from tests.history.events import History
 
@@ -54,7 +55,7 @@ HELD_BACK_BYTES = 96 << 20
 never = threading.Event()
 
 
-def kill_again_and_again(directory: Path, seed: str, cycles: int, planted: int = 0) -> list[Violation]:
+def kill_again_and_again(directory: Path, seed: str, cycles: int, planted: str = "") -> list[Violation]:
     """Kill one bookie on one set of directories `cycles` times, sometimes while it starts."""
     rng = random.Random(seed)
     settings, plan = draw_settings(rng, directory)
@@ -86,7 +87,7 @@ def die_at_step(
     step: int,
     *,
     directories: int,
-    planted: int = 0,
+    planted: str = "",
     in_replay: bool = True,
     settings: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Violation]:
@@ -138,7 +139,7 @@ def die_before(directory: Path, call: Mapping[str, Any], settings: Mapping[str, 
     return violations
 
 
-def fail_the_disk(directory: Path, fault: dict[str, Any], planted: int = 0) -> list[Violation]:
+def fail_the_disk(directory: Path, fault: dict[str, Any], planted: str = "") -> list[Violation]:
     """A write or sync of the storage fails under load: the process ends, and the next one has everything."""
     bookie = _bookie(directory, {}, {"faults": True}, planted)
     history = History()
@@ -356,7 +357,7 @@ def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:
     return violations
 
 
-def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
+def fail_a_read(directory: Path, planted: str = "") -> list[Violation]:
     """The disk cannot read entry logs for a while: reads get errors, never a denial, and all is there afterwards."""
     bookie = _bookie(directory, {"dbStorage_readAheadCacheMaxSizeMb": "2"}, {"faults": True}, planted)
     history = History()
@@ -384,7 +385,7 @@ def fail_a_read(directory: Path, planted: int = 0) -> list[Violation]:
 
 
 def cut_power(
-    directory: Path, seed: str, cycles: int, planted: int = 0, losses: Losses = LOSSES, real: RealDisk | None = None
+    directory: Path, seed: str, cycles: int, planted: str = "", losses: Losses = LOSSES, real: RealDisk | None = None
 ) -> list[Violation]:
     """Cut the power under load, mostly while a group waits for its sync: what no sync covers is lost or torn."""
     rng = random.Random(seed)
@@ -427,9 +428,9 @@ def cut_power(
 # The steps of a scenario.
 
 
-def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: int) -> StrungBookie:
+def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: str) -> StrungBookie:
     bookie = StrungBookie(directory, settings, plan)
-    bookie.environment["BOOKIE_PLANTED"] = str(planted)
+    bookie.environment["BOOKIE_PLANTED"] = str(NUMBERS.get(planted, 0))
     return bookie
 
 

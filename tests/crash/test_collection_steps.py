@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.planted import NUMBERS
 from tests.storage.collecting import Collecting
 from tests.storage.collection_scenarios import SCENARIOS
 
@@ -48,9 +49,9 @@ def dies(root: Path, step: int) -> None:
     one.cycle()
 
 
-def child(code: str, planted: int = 0) -> subprocess.CompletedProcess[str]:
+def child(code: str, planted: str = "") -> subprocess.CompletedProcess[str]:
     """Run Python code with a planted bug."""
-    environment = {**os.environ, "BOOKIE_PLANTED": str(planted)}
+    environment = {**os.environ, "BOOKIE_PLANTED": str(NUMBERS.get(planted, 0))}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, cwd=ROOT, check=False, timeout=170, capture_output=True, text=True, env=environment)
 

@@ -8,10 +8,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.engine.seeds import fixed_environment, seeds_of
+from tests.fixtures.planted import NUMBERS
 
 if TYPE_CHECKING:
     from tests.engine.plan import Plan
@@ -28,13 +30,16 @@ def main() -> int:
         "seeds", help="a seed, first:last (the last one is not played), a file NAME.json, or several between commas"
     )
     parser.add_argument("--trace", action="store_true", help="print the plan, and the calls of the last run")
+    parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of tests/engine/planted.py")
+    parser.add_argument("--world", default="", metavar="NAME", help="play them as worlds of tests/engine/directed.py")
+    parser.add_argument("--first", action="store_true", help="end at the first world with a finding")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--shrink", type=float, default=120, help="seconds for shrinking a failing world; 0: do not")
     parser.add_argument(
         "--keep", action="store_true", help="add failing seeds to seeds.txt, which every test run plays"
     )
     given = parser.parse_args()
-    fixed_environment("tests.engine")
+    fixed_environment("tests.engine", BOOKIE_PLANTED=str(NUMBERS.get(given.plant, 0)))
     return play_all(given)
 
 
@@ -53,17 +58,24 @@ def plans_of(text: str) -> Iterator[tuple[str, "Plan"]]:
 
 def play_all(given: argparse.Namespace) -> int:
     """Play the worlds, and return 1 if one has a finding."""
+    from tests.engine import directed
     from tests.engine.plan_files import written
+    from tests.engine.planted import NOTHING, PLANTED
     from tests.engine.runtime import Runtime
     from tests.engine.world import play
 
+    planted = PLANTED[given.plant] if given.plant else NOTHING
+    if given.world:
+        planted = replace(planted, draw=getattr(directed, given.world))
+    planted.begin()
     runtime = Runtime()
     runtime.redirect()
     begun, failed, fingerprint = time.monotonic(), 0, 0
     total: Counter[str] = Counter()
-    for name, plan in plans_of(given.seeds):
-        if time.monotonic() - begun > given.seconds:
+    for name, drawn in plans_of(given.seeds):
+        if time.monotonic() - begun > given.seconds or (failed and given.first):
             break
+        plan = planted.plan(drawn)
         outcome = play(runtime, plan, keep_trace=given.trace)
         total += Counter(worlds=1, **{counted: getattr(outcome, counted) for counted in COUNTED})
         fingerprint = outcome.fingerprint
@@ -75,7 +87,7 @@ def play_all(given: argparse.Namespace) -> int:
             if given.keep and name.startswith("seed"):
                 with SEEDS.open("a") as file:
                     file.write(f"{plan.seed}  {outcome.findings[0]}\n")
-            if given.shrink and not given.trace:
+            if given.shrink and not given.trace and not given.plant:
                 print(_shrunken(runtime, plan, given.shrink), flush=True)
     rate = total["worlds"] * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")

@@ -83,6 +83,8 @@ class Plan:
     ledger_directories: int = 1
     journals: int = 1
     runs: tuple[RunPlan, ...] = ()
+    planted: tuple[Rule, ...] = ()
+    """A planted bug: rules of every run that excuse nothing."""
 
     def at(self, number: int) -> "Plan":
         """Return the plan with the settings of a run."""
@@ -180,6 +182,7 @@ def _world(rng: random.Random, seed: int, number: int) -> dict[str, int]:
         "pause_all": 0,
         "full_from": NEVER,
         "full_to": NEVER,
+        "absent_ns": 0,
     }
 
 

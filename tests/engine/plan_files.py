@@ -23,7 +23,7 @@ def read_plan(path: Path) -> Plan:
     """Return the plan that a file holds."""
     given = json.loads(path.read_text())
     runs = tuple(map(_run, given.pop("runs")))
-    return Plan(**given | {"ledgers": tuple(given["ledgers"]), "runs": runs})
+    return Plan(**given | {"ledgers": tuple(given["ledgers"]), "runs": runs, "planted": ()})
 
 
 def _run(given: dict[str, Any]) -> RunPlan:

@@ -70,7 +70,7 @@ def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: 
     status: int
     try:
         runtime.begin(Settings(**run.world, traced=traced))
-        for rule in run.rules:
+        for rule in (*plan.planted, *run.rules):
             mask = sum(1 << op for op in rule.ops)
             runtime.rule(mask, rule.part, rule.action, rule.nth, rule.times, rule.argument)
         status = _Run(runtime, plan, place, known).play()

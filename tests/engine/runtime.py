@@ -110,6 +110,7 @@ class Settings(ctypes.Structure):
             "jump_at",
             "jump_ns",
             "traced",
+            "absent_ns",
         )
     ]
 
@@ -285,7 +286,10 @@ class Runtime:
         self._library.world_exit(status)
 
     def rule(self, ops: int, part: str, action: Action, nth: int, times: int, argument: int) -> None:
-        """Let `times` calls of `ops` (a bit mask of `Op`) on paths with `part` meet an action, from the `nth` on."""
+        """Let `times` calls of `ops` (a bit mask of `Op`) on paths with `part` meet an action, from the `nth` on.
+
+        A `part` that ends with "$" is the end of the path.
+        """
         self._quick.disk_rule(ops, part.encode(), int(action), nth, times, argument)
 
     def distrusted(self) -> bool:

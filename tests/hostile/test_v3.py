@@ -256,6 +256,23 @@ def test_explicit_lacs(bookie: LocalBookie, peer: Peer) -> None:
     assert found.lastEntryBody == entry
 
 
+@pytest.mark.parametrize("with_packet", [False, True])
+def test_b7_read_lac_behind_an_unreadable_disk(with_packet: bool, tmp_path: Path, faulty: ModuleType) -> None:
+    """B7: READ_LAC fails while the last entry cannot be read, and never says that there is none."""
+    with local_bookie(tmp_path) as bookie, bookie.peer() as peer:
+        if with_packet:
+            assert ask(peer, write_lac(1, 3)).status == wire.EOK
+        stored = fill(peer, 1, [b"a", b"b"])
+    with local_bookie(tmp_path, files=faulty.FaultyFiles()) as bookie, bookie.peer() as peer:
+        faulty.plan("pread", "EIO", times=-1, suffix=".log")
+        for _ in range(2):
+            found = ask(peer, read_lac(1))
+            assert found.readLacResponse.status == wire.EIO
+            assert not found.readLacResponse.HasField("lastEntryBody")
+        go_on()
+        assert part(ask(peer, read_lac(1))).lastEntryBody == stored[1]
+
+
 def expected(sizes: list[int], most: int, limit: int) -> int:
     """Return how many entries of these sizes a batch holds: always the first one, then as long as everything fits."""
     used = [64 + total for total in accumulate(size + 6 for size in sizes)]

@@ -147,4 +147,5 @@ def test_ranges_split_evenly() -> None:
     """The pieces of a ledger are consecutive and differ by at most one entry."""
     (pieces,) = zip(*pack([Range(1, 10, 1010, 1_000_000)], 1_000_000, 7), strict=True)
     assert {piece.count for piece in pieces} <= {142, 143}
+    assert [len(pack([Range(1, 0, 53, 2080)], 1_000_000, parts)) for parts in (52, 53, 54)] == [52, 53, 53]
     assert all(a.end == b.first for a, b in pairwise(pieces))

@@ -76,6 +76,24 @@ def test_ledgers_are_split_and_packed(world: SparkCluster) -> None:
     assert world.read(ledgers=str(large), minPartitions="6").rdd.getNumPartitions() == 6
 
 
+def test_ledgers_are_split_into_uneven_parts(world: SparkCluster) -> None:
+    """Numbers of entries that the number of parts does not divide: parts differ by one entry at most, beside a ledger
+    with fewer entries than parts, and each entry is in exactly one of them.
+    """
+    ledger, few = world.ledger(53, size=40), world.ledger(2, size=40)
+    for parts in (7, 53):
+        frame = world.read(ledgers=str(ledger), minPartitions=str(parts)).select("entry_id")
+        found = frame.rdd.glom().collect()
+        sizes = [len(part) for part in found]
+        assert len(sizes) == parts
+        assert max(sizes) - min(sizes) <= 1
+        assert [row.entry_id for part in found for row in part] == list(range(53))
+    both = world.read(ledgers=f"{ledger},{few}", minPartitions="7").select("ledger_id", "entry_id")
+    assert both.rdd.getNumPartitions() >= 7
+    rows = sorted((row.ledger_id, row.entry_id) for row in both.collect())
+    assert rows == [(ledger, entry) for entry in range(53)] + [(few, entry) for entry in range(2)]
+
+
 def test_offsets_and_filters_cut_what_is_read(world: SparkCluster) -> None:
     """Starting and ending offsets by ledger; filters on ids are applied exactly if they are pushed down."""
     one, two = world.ledger(10), world.ledger(10)

@@ -154,20 +154,46 @@ def a_read_that_found_a_ledger_deleted(root: Path) -> None:
     one.stop()
 
 
+def entries_added_again_while_copied(root: Path) -> None:
+    """While compaction copies a log, some of its entries are added again and flushed to another log: those count."""
+    from bookie._fast.testing import faulty
+
+    one = two_ledgers(root)
+    log_id = one.closed()[0]
+    rule = faulty.plan("fdatasync", "STALL", suffix=".log")
+    outcomes: list[str] = []
+    collecting = threading.Thread(target=lambda: outcomes.append(one.collector.compact(log_id).outcome))
+    collecting.start()
+    try:
+        assert faulty.wait_hit(rule, 60)
+        one.add(1, range(5, 9), mark=b"again")
+        one.one.checkpoint()
+    finally:
+        faulty.release()
+        collecting.join()
+        faulty.clear()
+    assert outcomes == ["unlinked"]
+    one.check()
+    one.restart()
+    one.check()
+    one.stop()
+
+
 @dataclass(frozen=True)
 class Scenario:
-    """A scenario, and the bit of the planted bug that it must reveal (0 for none)."""
+    """A scenario, and the planted bug that it must reveal, if any (tests/fixtures/planted.py)."""
 
     tell: Callable[[Path], None]
-    bug: int = 0
+    bug: str = ""
 
 
 SCENARIOS = {
-    "a log goes under a read": Scenario(a_log_goes_under_a_read, 512),
-    "a read while a log is copied": Scenario(a_read_while_a_log_is_copied, 256),
-    "a deleted ledger is there anew": Scenario(a_deleted_ledger_is_there_anew, 1024),
+    "a log goes under a read": Scenario(a_log_goes_under_a_read, "GONE_IS_NO_ENTRY"),
+    "a read while a log is copied": Scenario(a_read_while_a_log_is_copied, "UNLINK_EARLY"),
+    "a deleted ledger is there anew": Scenario(a_deleted_ledger_is_there_anew, "DELETE_INDEX_ONLY"),
     "a flush under way is waited for": Scenario(a_flush_under_way_is_waited_for),
     "a read that found a ledger deleted": Scenario(a_read_that_found_a_ledger_deleted),
+    "entries added again while their log is copied": Scenario(entries_added_again_while_copied, "MOVED_ANYWAY"),
 }
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import shutil
 import struct
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -46,6 +47,29 @@ def grown(root: Path, *, rounds: int = 1, backups_max: int = 5) -> None:
         one = Opened(root, ledger_dirs=2, backups_max=backups_max)
         fill(one, 10 * (at + 1), 10)
         one.stop()
+
+
+def test_b4_a_mark_is_as_old_as_the_flush_that_it_stands_for(tmp_path: Path, faulty: ModuleType) -> None:
+    """Entries that are acknowledged while a flush waits for the disk are not covered by its mark: a start replays
+    them.
+    """
+    one = Opened(tmp_path, ledger_dirs=2, files=faulty.FaultyFiles())
+    fill(one, 0, 10)
+    rule = faulty.plan("fdatasync", "STALL", suffix=".log")
+    flush = threading.Thread(target=one.checkpoint)
+    flush.start()
+    try:
+        assert faulty.wait_hit(rule, 60)
+        fill(one, 10, 10)
+    finally:
+        faulty.release()
+        flush.join()
+        faulty.clear()
+    one.crash()
+    again = Opened(tmp_path, ledger_dirs=2)
+    assert again.report.entries == 20
+    assert [held(again, ledger, 100) for ledger in range(2)] == [20, 20]
+    again.stop()
 
 
 @pytest.mark.parametrize("directory", [0, 1])

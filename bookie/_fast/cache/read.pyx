@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
+from bookie._fast.base.planted cimport PLANT_SEGMENT_REUSED, PLANT_STALE_PAGES, bk_planted
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_load,
@@ -53,8 +54,9 @@ cdef bint empty_segment(ReadRing* ring, Segment* segment) noexcept nogil:
     while segment.pages != NULL:
         page = segment.pages
         segment.pages = page.next
-        ring.drop(ring.context, page)
-    if bk_load(&segment.region.pins) != 0:
+        if not bk_planted(PLANT_STALE_PAGES):
+            ring.drop(ring.context, page)
+    if bk_load(&segment.region.pins) != 0 and not bk_planted(PLANT_SEGMENT_REUSED):
         ring.want_back(ring.context, &segment.region)
         return False
     bk_store(&segment.region.wanted, 0)

@@ -13,6 +13,7 @@ from bookie._fast.base.by_ledger cimport (
     chained_init_like,
     chained_put,
 )
+from bookie._fast.base.planted cimport PLANT_BATCH_OVER_GAPS, bk_planted
 from bookie._fast.cache.pages cimport Page, page_offset, slot_entry
 
 
@@ -416,7 +417,7 @@ cdef uint32_t run_take(const Run* run, uint32_t slot, int64_t entry, int64_t upp
         most = <uint32_t> (upper - entry)
     if not run_dense(run):
         low = 1
-        while low < most and slot_entry(run.page, slot + low) == entry + low:
+        while low < most and (slot_entry(run.page, slot + low) == entry + low or bk_planted(PLANT_BATCH_OVER_GAPS)):
             low += 1
         most = low if most else 0
     if most == 0:

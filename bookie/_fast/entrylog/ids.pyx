@@ -10,6 +10,7 @@ from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 
 from bookie._fast.base.crash_steps cimport STEP_LOG_CREATED, STEP_LOG_PUBLISHED, step
 from bookie._fast.base.file cimport PRIVATE_MODE, FileOps, Files, sync_dir, write_full
+from bookie._fast.base.planted cimport PLANT_RELEASED_EARLY, bk_planted
 from bookie._fast.base.sync cimport (
     pthread_mutex_destroy,
     pthread_mutex_init,
@@ -208,6 +209,8 @@ cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil:
     at = place_of(ids, log_id)
     if at >= 0:
         ids.open[at].closed = True
+        if bk_planted(PLANT_RELEASED_EARLY):
+            ids.open[at].log_id = UINT32_MAX
     pthread_mutex_unlock(&ids.lock)
 
 

@@ -13,6 +13,7 @@ from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.file cimport Files, iovec
 from bookie._fast.base.op_stats cimport op_note, op_view
+from bookie._fast.base.planted cimport PLANT_BORN_COMMITTED, PLANT_GIVE_UP_ALL, bk_planted
 from bookie._fast.base.sync cimport bk_add, bk_load, now_ns
 from bookie._fast.base.sync_many cimport SYNCS_MOST
 from bookie._fast.base.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, Status
@@ -262,7 +263,7 @@ cdef void note_id(IdList* list, int64_t id) noexcept nogil:
 
 cdef void log_closed(LogSet* logs, OpenLog* log) noexcept nogil:
     """Forget the log's file, which is complete. A file younger than the last commit is noted as `born`."""
-    if log.log_id >= 0 and log.committed == 0:
+    if log.log_id >= 0 and (log.committed == 0 or bk_planted(PLANT_BORN_COMMITTED)):
         note_id(&logs.born, log.log_id)
     log.log_id = -1
 
@@ -473,7 +474,7 @@ cdef void log_set_give_up(LogSet* logs) noexcept nogil:
     if logs.failed == IO_ERROR:
         return
     if logs.common != NULL and logs.common.touched:
-        writer_give_up(logs.common.writer, logs.common.committed)
+        writer_give_up(logs.common.writer, 0 if bk_planted(PLANT_GIVE_UP_ALL) else logs.common.committed)
         logs.common.log_id = -1
         logs.common.committed = 0
         logs.common.touched = False

@@ -14,6 +14,7 @@ from bookie._fast.base.crash_steps cimport (
 )
 from bookie._fast.base.cursor cimport store_i64, store_u32, store_u64
 from bookie._fast.base.file cimport FileOps, Files, cut_file, iovec, set_direct, write_full
+from bookie._fast.base.planted cimport PLANT_TAIL_DROPPED, bk_planted
 from bookie._fast.base.sync_many cimport SYNCS_MOST
 from bookie._fast.base.types cimport LENGTH_PREFIX, Status
 from bookie._fast.entrylog.ids cimport (
@@ -179,7 +180,8 @@ cdef void borrow(EntryLogWriter* writer) noexcept nogil:
         return
     if shared.holder != NULL:
         give_back(shared.holder)
-    memcpy(shared.bytes, writer.tail, writer.position - writer.written)
+    if not bk_planted(PLANT_TAIL_DROPPED):
+        memcpy(shared.bytes, writer.tail, writer.position - writer.written)
     shared.holder = writer
 
 

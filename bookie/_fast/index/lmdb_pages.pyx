@@ -5,6 +5,7 @@ from libc.string cimport memcmp, memcpy, memset
 from posix.types cimport off_t
 from posix.unistd cimport pread
 
+from bookie._fast.base.planted cimport PLANT_OLD_META_JUDGED, bk_planted
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK, Status
 
 cdef enum:
@@ -92,6 +93,8 @@ cdef Status meta_parse(const uint8_t* raw, Meta* meta) noexcept nogil:
         return CORRUPT
     tree_at(raw + AT_FREE, True, &meta.free)
     tree_at(raw + AT_MAIN, False, &meta.main)
+    if bk_planted(PLANT_OLD_META_JUDGED) and (meta.last < 1 or not tree_fits(&meta.main, meta.last)):
+        return CORRUPT
     return OK
 
 

@@ -12,6 +12,7 @@ from posix.unistd cimport lseek
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.cursor cimport load_i64, store_i64
 from bookie._fast.base.file cimport FileOps, Files, read_full
+from bookie._fast.base.planted cimport PLANT_STALE_LEAF, bk_planted
 from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, OK, Status
 from bookie._fast.index.branch_sums cimport BranchSum, BranchSums, sums_find, sums_free, sums_of
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, StoredRun, key_of, run_unpack
@@ -93,7 +94,8 @@ cdef Status read_leaf(RunSearch* search, uint64_t number) noexcept nogil:
     cdef uint64_t stored
     cdef uint32_t lower, upper
     cdef Status status
-    if number == search.leaf_number and search.commit and search.commit == search.leaf_commit and not search.from_disk:
+    if (number == search.leaf_number and search.commit and not search.from_disk
+            and (search.commit == search.leaf_commit or bk_planted(PLANT_STALE_LEAF))):
         return OK
     search.leaf_number = 0
     status = read_page(search, number, search.leaf)

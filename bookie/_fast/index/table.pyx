@@ -21,6 +21,7 @@ from bookie._fast.base.lmdb_c cimport (
     mdb,
     mdb_status,
 )
+from bookie._fast.base.planted cimport PLANT_DELETED_STAYS_NEXT, PLANT_GAPS_TAKE_SPACE, PLANT_MOVED_ANYWAY, bk_planted
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
 from bookie._fast.index.codec cimport (
     RUN_KEY_BYTES,
@@ -227,7 +228,7 @@ cdef inline void drop_slots(IndexRun* piece, uint32_t count) noexcept nogil:
     """Make `piece` begin `count` slots later."""
     cdef uint32_t i
     for i in range(count):
-        if piece.lengths[i]:
+        if piece.lengths[i] or bk_planted(PLANT_GAPS_TAKE_SPACE):
             piece.offset += <uint64_t> piece.lengths[i] + LENGTH_PREFIX
     piece.first += count
     piece.lengths += count
@@ -307,7 +308,8 @@ cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) n
     if not known or (status == OK and of_same(next, ledger)):
         return status
     linked = find(writer.cursor, RunKey(ledger, 0), True, &before)
-    if linked == OK and of_same(before.run.next, ledger) and not key_equal(before.run.next, next):
+    if (linked == OK and of_same(before.run.next, ledger) and not key_equal(before.run.next, next)
+            and not bk_planted(PLANT_DELETED_STAYS_NEXT)):
         linked = relink(writer, &before, next)
     return status if linked == OK or linked == CORRUPT else linked
 
@@ -328,7 +330,7 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
         if status != OK or stored.first > moved.last:
             return status
         entry = stored.first + stored.count
-        if stored.log_id != moved.from_log:
+        if stored.log_id != moved.from_log and not bk_planted(PLANT_MOVED_ANYWAY):
             continue
         size = run_bytes(&stored, 0, stored.count, &present)
         if stored.offset >= moved.from_offset and size <= moved.bytes \

@@ -9,7 +9,15 @@ from bookie._fast.base.cursor cimport store_i64, store_u32
 from bookie._fast.base.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.base.file cimport Files
 from bookie._fast.base.op_stats cimport op_note, op_view
-from bookie._fast.base.planted cimport PLANT_ACK_AFTER_FAILURE, PLANT_ACK_EARLY, PLANT_SKIP_SYNC, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_ACK_AFTER_FAILURE,
+    PLANT_ACK_EARLY,
+    PLANT_FULL_IS_WRITTEN,
+    PLANT_SKIP_SYNC,
+    PLANT_UNFINISHED_RECORDS,
+    PLANT_WAKE_LOST,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_count,
@@ -148,7 +156,7 @@ cdef void publish(Journal* journal, int64_t number, const Waker* committer) noex
     bk_store(&journal.synced_group, number)
     bk_fence()                                      # a loop that begins to wait (server.acks) sees this or is seen
     for i in range(journal.waker_count):
-        if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting):
+        if journal.wakers[i] != committer and bk_load(&journal.wakers[i].waiting) and not bk_planted(PLANT_WAKE_LOST):
             waker_wake(journal.wakers[i])
 
 
@@ -191,7 +199,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     journal.unwritten_since = journal.oldest_ns
     bk_store(&journal.open_group, journal.open_group + 1)
     pthread_mutex_unlock(&journal.lock)
-    while bk_load(&group.writers) != 0:
+    while bk_load(&group.writers) != 0 and not bk_planted(PLANT_UNFINISHED_RECORDS):
         sched_yield()
     if rolls:
         rc = roll(journal)
@@ -214,6 +222,8 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     claim(journal, <int64_t> (journal.position + journal.unwritten_bytes + extra))
     started = now_ns()
     rc = write_waiting(journal, group.base, journal.unwritten_bytes + extra, journal.position, committer == NULL)
+    if out_of_space(rc) and bk_planted(PLANT_FULL_IS_WRITTEN):
+        rc = 0
     if out_of_space(rc) and committer != NULL:
         hand_over(journal)
         return True

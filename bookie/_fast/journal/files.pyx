@@ -9,6 +9,7 @@ from bookie._fast.base.cursor cimport store_i64, store_u32
 from bookie._fast.base.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.base.file cimport PRIVATE_MODE, set_direct, sync_dir, write_full
 from bookie._fast.base.op_stats cimport op_note
+from bookie._fast.base.planted cimport PLANT_TRIM_MARKED, PLANT_ZEROS_OVER_GROUPS, bk_planted
 from bookie._fast.base.sync cimport (
     bk_load,
     bk_load_u64,
@@ -253,7 +254,7 @@ cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
     cdef int below = 0
     cdef int drop, i
     pthread_mutex_lock(&journal.mark_lock)
-    while below < journal.file_count and journal.files[below] < mark_file_id:
+    while below < journal.file_count and journal.files[below] < mark_file_id + bk_planted(PLANT_TRIM_MARKED):
         below += 1
     drop = below - journal.backups_max
     for i in range(drop):
@@ -312,7 +313,7 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
 
 cdef void claim(Journal* journal, int64_t end) noexcept nogil:
     """Claim the file up to `end` for a group: wait for zeroing in progress, and let the next step start above it."""
-    if end <= bk_load(&journal.zeroed_to):
+    if end <= bk_load(&journal.zeroed_to) or bk_planted(PLANT_ZEROS_OVER_GROUPS):
         return
     pthread_mutex_lock(&journal.prepare_lock)
     if end > bk_load(&journal.zeroed_to):

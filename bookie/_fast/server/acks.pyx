@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+from bookie._fast.base.planted cimport PLANT_ACK_NEXT_GROUP, bk_planted
 from bookie._fast.base.sync cimport bk_fence, bk_store
 from bookie._fast.server.admission cimport urgent_begins
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
@@ -61,7 +62,7 @@ cdef Ack* ack_next(AckQueue* queue, int64_t published) noexcept nogil:
     if queue.head == queue.tail:
         return NULL
     ack = &queue.ring[queue.head & (queue.room - 1)]
-    if ack.group > published:
+    if ack.group > published + bk_planted(PLANT_ACK_NEXT_GROUP):
         return NULL
     queue.head += 1
     return ack

@@ -5,6 +5,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
 from bookie._fast.base.file cimport iovec
+from bookie._fast.base.planted cimport PLANT_SLICE_RESENT, PLANT_UNPIN_ONCE, bk_planted
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.tls cimport TLS_OPEN, TLS_RECORD, tls_close, tls_send, tls_write
 from bookie._fast.base.types cimport CLOSED, FULL, NO_MEMORY, OK, PENDING
@@ -318,7 +319,7 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
         item = &conn.items[conn.head]
         if n < item.size:
             if item.base != NULL:
-                item.base += n
+                item.base += 0 if bk_planted(PLANT_SLICE_RESENT) else n
                 conn.sliced -= n
             else:
                 item.at += n
@@ -419,6 +420,8 @@ cdef bint conn_settle(Conn* conn, bint all_items) noexcept nogil:
     cdef uint64_t wanted = 0
     cdef uint32_t i
     cdef OutItem* item
+    if not all_items and bk_planted(PLANT_UNPIN_ONCE):
+        return True
     for i in range(first, conn.count):
         item = &conn.items[i]
         if item.base != NULL and bk_load(&item.region.wanted):

@@ -4,6 +4,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from bookie._fast.base.cursor cimport load_i32
+from bookie._fast.base.planted cimport PLANT_INPUT_DROPPED, bk_planted
 from bookie._fast.base.sync cimport bk_load
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.base.types cimport CLOSED, FULL, OK, Status
@@ -69,7 +70,7 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64
         if hold_back(loop, conn):
             break
         status = dispatch(loop, conn, data + at + FRAME_PREFIX, <uint32_t> length)
-        if status == FULL:
+        if status == FULL and not bk_planted(PLANT_INPUT_DROPPED):
             break
         if conn.stalled_until:
             if conn.stalled_until != INT64_MAX:

@@ -5,6 +5,12 @@ from libc.string cimport memcpy
 
 from bookie._fast.base.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
 from bookie._fast.base.crash_steps cimport STEP_LEDGER_PUT, step
+from bookie._fast.base.planted cimport (
+    PLANT_CHANGE_LOST,
+    PLANT_FAILED_COMMIT_SETTLED,
+    PLANT_FENCE_NOT_INDEXED,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport NO_MEMORY, OK
 from bookie._fast.index.ledger_tables cimport index_put_ledger
@@ -47,7 +53,7 @@ cdef const uint8_t* copied(Batch* batch, const uint8_t* data, uint32_t size) noe
 cdef void copy_one(Batch* batch, const Ledger* ledger) noexcept nogil:
     cdef LedgerRecord* record = &batch.records[batch.count]
     record.ledger = ledger.chained.ledger
-    record.fenced = ledger.fenced
+    record.fenced = ledger.fenced and not bk_planted(PLANT_FENCE_NOT_INDEXED)
     record.limbo = ledger.limbo
     record.quarantine = ledger.quarantine
     record.key = copied(batch, ledger.key, ledger.key_size)
@@ -118,7 +124,8 @@ cdef bint settle_some(Shard* shard, bint committed) noexcept nogil:
         ledger = ledgers.put
         ledgers.put = ledger.next_changed
         count += 1
-        if committed and ledger.change == PUT:
+        if (committed or bk_planted(PLANT_FAILED_COMMIT_SETTLED)) and (
+                ledger.change == PUT or bk_planted(PLANT_CHANGE_LOST)):
             ledger.change = UNCHANGED
         else:
             ledger.change = CHANGED

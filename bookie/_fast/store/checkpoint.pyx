@@ -9,7 +9,14 @@ from bookie._fast.base.cursor cimport load_u32
 from bookie._fast.base.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.base.file cimport iovec
 from bookie._fast.base.op_stats cimport op_note
-from bookie._fast.base.planted cimport PLANT_MARK_EARLY, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_FAILED_HALF_LOST,
+    PLANT_LAG_FORGOTTEN,
+    PLANT_MARK_EARLY,
+    PLANT_MARK_LATE,
+    PLANT_MARK_WHEN_FULL,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_add_relaxed,
@@ -357,6 +364,8 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
         ledgers_settle(store, False)
         if status != IO_ERROR:
             log_set_give_up(store.log)       # the next attempt begins other logs
+        if bk_planted(PLANT_FAILED_HALF_LOST):
+            spare_clear(stores, store)
     op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
     free(flushing.ledgers)
@@ -385,12 +394,25 @@ cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
     return flush_half(stores, store, half)
 
 
+cdef void take_places(Storage* stores, int64_t* ids, uint64_t* offsets) noexcept nogil:
+    """Get the place up to which each journal is on disk, for the marks."""
+    cdef uint32_t i
+    for i in range(stores.journal_count):
+        journal_mark(stores.journals[i], &ids[i], &offsets[i])
+        if ids[i] == 0:
+            ids[0] = 0           # a full disk keeps a journal from opening its first file: no mark moves
+
+
 cdef Status store_checkpoint(Storage* stores, Store* store, const int64_t* ids, const uint64_t* offsets) noexcept nogil:
     """Flush one directory and write its mark. The mark covers this directory only, so it waits for no other."""
     cdef Status status = store_flush(stores, store)
-    if status == OK and bk_load(&store.lagging):
+    if status == OK and bk_load(&store.lagging) and not bk_planted(PLANT_LAG_FORGOTTEN):
         status = NO_SPACE        # the journals still have entries that this directory lacks
     bk_store(&store.no_space, status == NO_SPACE)
+    if bk_planted(PLANT_MARK_LATE):
+        take_places(stores, <int64_t*> ids, <uint64_t*> offsets)
+    if status == NO_SPACE and bk_planted(PLANT_MARK_WHEN_FULL):
+        status = OK
     return marks_write(stores, store, ids, offsets) if status == OK and ids[0] else status
 
 
@@ -407,10 +429,7 @@ cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef Status status
     cdef Status late = OK
-    for i in range(stores.journal_count):
-        journal_mark(stores.journals[i], &ids[i], &offsets[i])
-        if ids[i] == 0:
-            ids[0] = 0           # a full disk keeps a journal from opening its first file: no mark moves
+    take_places(stores, ids, offsets)
     stores.generation += 1
     if bk_planted(PLANT_MARK_EARLY):
         for i in range(stores.count):

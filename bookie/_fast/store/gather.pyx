@@ -1,6 +1,7 @@
 """Responses from memory: slices of the write cache and of the read cache, newest copy first."""
 from libc.stdint cimport INT64_MAX
 
+from bookie._fast.base.planted cimport PLANT_FLUSH_UNREAD, bk_planted
 from bookie._fast.base.sync cimport bk_add, bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport (
     END,
@@ -152,7 +153,7 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
     if answer.status == OK:
         half = bk_load(&store.active)
         layers[0] = map_find(&shard.halves[half], request.ledger)
-        layers[1] = map_find(&shard.halves[half ^ 1], request.ledger)
+        layers[1] = NULL if bk_planted(PLANT_FLUSH_UNREAD) else map_find(&shard.halves[half ^ 1], request.ledger)
         layers[2] = map_find(&shard.cached, request.ledger)
         while answer.status == OK and not answer_complete(request, answer):
             # The newest layer that holds the entry wins, up to the next entry of a newer layer.

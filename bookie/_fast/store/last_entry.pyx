@@ -1,5 +1,6 @@
 """Learning a ledger's last entry. The index is read without the shard's lock: meanwhile adds can only raise it."""
 from bookie._fast.base.op_stats cimport op_note_shared
+from bookie._fast.base.planted cimport PLANT_LAST_AFTER_ERROR, bk_planted
 from bookie._fast.base.sync cimport now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport IO_ERROR, NO_ENTRY, OK
 from bookie._fast.index.location cimport index_last, index_reader, index_reader_free
@@ -23,7 +24,7 @@ cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noe
     started = now_ns()
     status = index_last(reader, ledger_id, &last)
     op_note_shared(&store.cache.last_lookups, now_ns() - started)
-    if status != OK and status != NO_ENTRY:
+    if status != OK and status != NO_ENTRY and not bk_planted(PLANT_LAST_AFTER_ERROR):
         return IO_ERROR
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)

@@ -7,6 +7,7 @@ from posix.fcntl cimport O_CREAT, O_RDWR, O_TRUNC, O_WRONLY
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.cursor cimport store_i64, store_u32, store_u64
 from bookie._fast.base.file cimport PRIVATE_MODE, read_full, sync_dir, write_full
+from bookie._fast.base.planted cimport PLANT_TRIM_BY_NEWEST, bk_planted
 from bookie._fast.base.sync cimport bk_store, now_ns
 from bookie._fast.base.types cimport IO_ERROR, NO_SPACE, OK
 from bookie._fast.journal.files cimport journal_trim
@@ -140,4 +141,6 @@ cdef void marks_trim(Storage* stores) noexcept nogil:
         least = stores.stores[0].backlog.marked[j]
         for i in range(1, stores.count):
             least = min(least, stores.stores[i].backlog.marked[j])
+            if bk_planted(PLANT_TRIM_BY_NEWEST):
+                least = max(stores.stores[0].backlog.marked[j], stores.stores[i].backlog.marked[j])
         journal_trim(stores.journals[j], least)

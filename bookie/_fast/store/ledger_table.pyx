@@ -13,7 +13,7 @@ from bookie._fast.base.by_ledger cimport (
     chained_init,
     chained_put,
 )
-from bookie._fast.base.planted cimport PLANT_ANY_KEY, bk_planted
+from bookie._fast.base.planted cimport PLANT_ANY_KEY, PLANT_KEY_NOT_JOURNALED, bk_planted
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load
 from bookie._fast.base.types cimport BAD_REQUEST, NO_MEMORY, OK, UNAUTHORIZED
 from bookie._fast.index.codec cimport NOT_QUARANTINED
@@ -216,7 +216,7 @@ cdef Status ledger_take_key(LedgerMap* map, Ledger* ledger, const uint8_t* key, 
         return OK                # zeros of another length say as little about the owner
     if not ledger_set_key(ledger, key, key_size):
         return NO_MEMORY
-    ledger.key_logged = False
+    ledger.key_logged = bk_planted(PLANT_KEY_NOT_JOURNALED)
     ledger_mark_changed(map, ledger)
     return OK
 

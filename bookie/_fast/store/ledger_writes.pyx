@@ -5,7 +5,15 @@ from libc.string cimport memcpy
 
 from bookie._fast.base.bounds cimport LAC_PACKET_MAX, LAC_PACKET_MIN, ids_hold, key_holds, lac_holds
 from bookie._fast.base.cursor cimport load_i64
-from bookie._fast.base.planted cimport PLANT_FENCE_IN_MEMORY, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_FENCE_IGNORED,
+    PLANT_FENCE_IN_MEMORY,
+    PLANT_FENCE_RACE,
+    PLANT_LIMBO_WRITES,
+    PLANT_RISE_UNTOLD,
+    PLANT_SECOND_FENCE_EARLY,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport (
     BAD_REQUEST,
@@ -90,12 +98,15 @@ cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, 
     if status != OK:
         return status
     if ledger.fenced:
-        if kind == ADD_PLAIN:
+        if kind == ADD_PLAIN and not bk_planted(PLANT_FENCE_IGNORED):
             return FENCED
         close_writes(store, shard, ledger)       # few entries, the last ones, come from recovery
     if ledger.quarantine and kind != ADD_REPAIR:
         return IO_ERROR          # the refusal after which a writer continues without this bookie
-    if kind == ADD_PLAIN and ledger.limbo:
+    if bk_planted(PLANT_FENCE_RACE):
+        pthread_mutex_unlock(&shard.lock)
+        pthread_mutex_lock(&shard.lock)
+    if kind == ADD_PLAIN and ledger.limbo and not bk_planted(PLANT_LIMBO_WRITES):
         return UNAUTHORIZED
     if stores.write_data and not journal_has_room(journal_of(stores, id), size):
         return FULL
@@ -111,7 +122,7 @@ cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, 
         lac = load_i64(data + 16)
         if lac > ledger.lac:
             ledger.lac = lac
-            watchers[0] = take_watchers(ledger, True)
+            watchers[0] = 0 if bk_planted(PLANT_RISE_UNTOLD) else take_watchers(ledger, True)
     group[0] = 0
     if stores.write_data:
         group[0] = journal_append(journal_of(stores, id), data, size)
@@ -184,7 +195,7 @@ cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key,
                 ledger.events += 1
                 watchers = take_watchers(ledger, False)
     elif status == OK:
-        group[0] = ledger.fence_group
+        group[0] = 0 if bk_planted(PLANT_SECOND_FENCE_EARLY) else ledger.fence_group
     pthread_mutex_unlock(&shard.lock)
     if watchers:
         post_notices(&stores.board, watchers, ledger_id)

@@ -6,7 +6,13 @@ from bookie._fast.base.bounds cimport lac_told
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.op_stats cimport op_note_shared
-from bookie._fast.base.planted cimport PLANT_GONE_IS_NO_ENTRY, PLANT_NO_ENTRY_ON_EIO, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_DEAD_PAGE_SHOWN,
+    PLANT_GONE_IS_NO_ENTRY,
+    PLANT_LIMBO_DENIES,
+    PLANT_NO_ENTRY_ON_EIO,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport (
     CLOSED,
@@ -327,7 +333,7 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
     if bk_load(&store.overrides) == what.epoch:
-        runs = map_get(&shard.cached, request.ledger) if run.page.live else NULL
+        runs = map_get(&shard.cached, request.ledger) if run.page.live or bk_planted(PLANT_DEAD_PAGE_SHOWN) else NULL
         if runs != NULL:
             run.page.shown = runs_insert(runs, run)
             if what.ahead and store.ahead.entries_max > 1 and not bk_load(&store.ahead.wasteful):
@@ -390,7 +396,7 @@ cdef bint doubtful(Storage* stores, int64_t ledger_id) noexcept nogil:
     cdef bint found
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    found = ledger != NULL and ledger_doubtful(ledger)
+    found = ledger != NULL and ledger_doubtful(ledger) and not bk_planted(PLANT_LIMBO_DENIES)
     pthread_mutex_unlock(&shard.lock)
     return found
 

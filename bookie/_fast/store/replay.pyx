@@ -10,6 +10,13 @@ from bookie._fast.base.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_
 from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.file cimport Files
+from bookie._fast.base.planted cimport (
+    PLANT_FENCE_NOT_REPLAYED,
+    PLANT_LAC_NOT_REPLAYED,
+    PLANT_LAST_NOT_RAISED,
+    PLANT_REPLAY_AFTER_MARK,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport (
     ENTRY_LAC_MIN,
@@ -107,7 +114,7 @@ cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const Journ
     if not sized(record, LAC_PACKET_MIN, STORED_LAC_MAX, &size) or load_i64(record.data + 20) != record.ledger:
         return refuse(replay, shard, ledger, BAD_LAC)
     lac = load_i64(record.data + 20 + 8)
-    if ledger.explicit_lac != NULL and load_i64(ledger.explicit_lac + 8) > lac:
+    if (ledger.explicit_lac != NULL and load_i64(ledger.explicit_lac + 8) > lac) or bk_planted(PLANT_LAC_NOT_REPLAYED):
         return OK
     if not ledger_set_lac(ledger, record.data + 20, size):
         return NO_MEMORY
@@ -159,7 +166,7 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
             status = half_put(&store.halves[half], &shard.halves[half], record.ledger, record.kind, record.data,
                               record.length, record.kind > ledger.last and ledger.last_known)
             replay.entries += status == OK
-        if record.kind > ledger.last:
+        if record.kind > ledger.last and not bk_planted(PLANT_LAST_NOT_RAISED):
             ledger.last = record.kind
         if record.length >= ENTRY_LAC_MIN:
             lac = lac_told(load_i64(record.data + 16))
@@ -229,6 +236,8 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     at = <uint32_t> (<uint64_t> record.ledger % replay.stores.count)
     if record.position < replay.begins[at]:
         return OK
+    if record.position == replay.begins[at] and bk_planted(PLANT_REPLAY_AFTER_MARK):
+        return OK
     store = replay.stores.stores[at]
     shard = shard_of(store, record.ledger)
     if record.kind >= 0 and replay.again:
@@ -244,7 +253,7 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     if record.kind >= 0:
         return replay_entry(replay, store, at, record)
     if record.kind == META_FENCE:
-        ledger.fenced = True
+        ledger.fenced = not bk_planted(PLANT_FENCE_NOT_REPLAYED)
         ledger_mark_changed(&shard.ledgers, ledger)
         replay.fences += 1
         return OK

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from bookie._fast.base.fatal cimport fatal_is_set
+from bookie._fast.base.planted cimport PLANT_HALF_REUSED, bk_planted
 from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init_like
@@ -17,7 +18,7 @@ cdef bint take_back(Storage* stores, Store* store) noexcept nogil:
     """Make a flushed half the spare one. Return False if it is still pinned."""
     cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
     cdef int i
-    if bk_load(&half.region.pins) != 0:
+    if bk_load(&half.region.pins) != 0 and not bk_planted(PLANT_HALF_REUSED):
         return False
     half_reset(half)
     bk_store(&store.spare_read, 0)

@@ -7,6 +7,7 @@ from libc.string cimport memset
 
 from bookie._fast.base.bounds cimport ids_hold
 from bookie._fast.base.cursor cimport load_u64
+from bookie._fast.base.planted cimport PLANT_SHORT_LEDGER_IDS, bk_planted
 from bookie._fast.base.types cimport (
     BAD_REQUEST,
     BAD_VERSION,
@@ -64,7 +65,7 @@ cdef Status parse_read(const uint8_t* frame, uint32_t size, Request* request) no
     if size < READ_BYTES:
         return CLOSED
     request.op = READ_ENTRY
-    request.ledger = load_i64(frame + 4)
+    request.ledger = load_u32(frame + 8) if bk_planted(PLANT_SHORT_LEDGER_IDS) else load_i64(frame + 4)
     request.entry = load_i64(frame + 12)
     return parse_key(frame, size, READ_BYTES, request)
 

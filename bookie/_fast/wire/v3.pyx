@@ -6,6 +6,7 @@ is not a V3 request, and its connection is treated as V2 from then on.
 from libc.stddef cimport size_t
 from libc.string cimport memset
 
+from bookie._fast.base.planted cimport PLANT_V3_FENCE_LOST, bk_planted
 from bookie._fast.base.types cimport (
     BAD_REQUEST,
     BAD_VERSION,
@@ -231,7 +232,7 @@ cdef void fill_reading(const Message* message, uint32_t key, uint32_t poll, Requ
     cdef uint64_t flag = <uint32_t> message.values[FLAG_SLOT].number if message.present & 1 << FLAG_SLOT else 0
     request.entry = <int64_t> message.values[1].number
     fill_bytes(message, key, &request.key, &request.key_size)
-    if flag == FENCE_LEDGER_VALUE:
+    if flag == FENCE_LEDGER_VALUE and not bk_planted(PLANT_V3_FENCE_LOST):
         request.flags |= FENCE
     elif flag == PIGGYBACK_VALUE:
         request.flags |= PIGGYBACK

@@ -5,6 +5,8 @@ A task costs about 60 ms, so small ledgers share one, in their order, and a larg
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
 
 __all__ = ["pack", "Range"]
 
@@ -37,7 +39,7 @@ def pack(ranges: Iterable[Range], bytes_max: int, count_min: int = 1) -> list[tu
     """
     wanted = [one for one in ranges if one.count > 0 or one.open_end]
     total = sum(one.nbytes for one in wanted)
-    limit = max(1, min(bytes_max, -(-total // count_min)))
+    limit = min(Fraction(bytes_max), Fraction(total, count_min)) or Fraction(1)  # exact, so that no part is missing
     groups: list[tuple[Range, ...]] = []
     group: list[Range] = []
     room = limit
@@ -52,9 +54,9 @@ def pack(ranges: Iterable[Range], bytes_max: int, count_min: int = 1) -> list[tu
     return groups
 
 
-def _split(one: Range, limit: int) -> Iterable[Range]:
-    """Split a range into equal pieces of at most `limit` bytes, but at least one entry."""
-    pieces = max(1, min(-(-one.nbytes // limit), one.count))
+def _split(one: Range, limit: Fraction) -> Iterable[Range]:
+    """Split a range into equal pieces of about `limit` bytes at most, but at least one entry."""
+    pieces = max(1, min(ceil(one.nbytes / limit), one.count))
     edges = [one.first + one.count * k // pieces for k in range(pieces + 1)]
     for k in range(pieces):
         last = k == pieces - 1

@@ -1,5 +1,6 @@
 """bkadmin on a cluster of real bookies, one of which holds the metadata store."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +63,12 @@ def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) ->
     assert sum(row["weight"] for row in whole.json["bookies"]) == pytest.approx(1)
     assert sum(row["capped"] for row in whole.json["bookies"]) == pytest.approx(1)
     assert whole.json["free"] == sum(row["free"] for row in whole.json["bookies"]) > 0
+    disk = os.statvfs(pair[0].directory)
+    size, free = disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+    assert [row["total"] for row in whole.json["bookies"]] == [size, size]
+    assert whole.json["total"] == 2 * size
+    for row in whole.json["bookies"]:
+        assert row["free"] == pytest.approx(free, abs=size * 0.02)  # other tests write meanwhile
     pair[1].freeze()
     try:
         part = bkadmin("bookieinfo", "-o", "json", "--timeout", "1")

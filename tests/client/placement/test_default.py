@@ -2,6 +2,7 @@
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,25 @@ def test_weights_decide_only_where_they_are_asked_for() -> None:
         placement.weights_changed(free)
         counts = Counter(placement.new_ensemble(1, 1, 1)[0] for _ in range(20_000))
         assert counts["b4"] / 20_000 == pytest.approx(share, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        pytest.param({}, 600 / 1300, id="thrice the median"),
+        pytest.param({"weight_cap": "min"}, 300 / 1000, id="thrice the minimum"),
+        pytest.param({"weight_multiple_max": 0}, 2000 / 2700, id="no cap"),
+    ],
+)
+def test_the_cap_bounds_the_share_of_a_large_bookie(settings: dict[str, Any], share: float) -> None:
+    """A bookie with ten times the median of free space is drawn for the share that the cap leaves to it."""
+    names = [f"b{number}" for number in range(5)]
+    config = ClientConfig(placement_policy="default", weighted_placement=True, **settings)
+    placement = placement_for(config, Random(7), clock)
+    placement.bookies_changed(frozenset(names), frozenset())
+    placement.weights_changed(dict(zip(names, (100, 100, 200, 300, 2000), strict=True)))
+    counts = Counter(placement.new_ensemble(1, 1, 1)[0] for _ in range(20_000))
+    assert counts["b4"] / 20_000 == pytest.approx(share, abs=0.015)
 
 
 def test_pl2_a_newcomer_counts_as_the_smallest_until_it_is_known() -> None:

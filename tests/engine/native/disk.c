@@ -64,12 +64,21 @@ void disk_no_rules(void)
     rule_count = 0;
 }
 
+/* Whether a path contains `part`, or ends with it if `part` ends with "$". */
+static int matches(const char *path, const char *part)
+{
+    size_t size = strlen(part), of_path = strlen(path);
+    if (size == 0 || part[size - 1] != '$')
+        return strstr(path, part) != NULL;
+    return of_path >= size - 1 && strncmp(path + of_path - (size - 1), part, size - 1) == 0;
+}
+
 static struct rule *due(enum op op, const char *path)
 {
     struct rule *found = NULL;
     for (int i = 0; i < rule_count; i++) {
         struct rule *rule = &rules[i];
-        if (!(rule->ops >> op & 1) || !strstr(path, rule->part))
+        if (!(rule->ops >> op & 1) || !matches(path, rule->part))
             continue;
         if (rule->nth > 1) {
             rule->nth--;

@@ -200,8 +200,12 @@ void step(enum op op, int64_t a, int64_t b, const char *text)
 
 void maybe_yield(void)
 {
-    if (chance(mine->settings.preempt))
-        schedule();
+    const struct settings *s = &mine->settings;
+    if (!chance(s->preempt))
+        return;
+    if (s->absent_ns && draw() % 4 == 0)
+        self->paused_until = shared->now + (int64_t)(draw() % (uint64_t)s->absent_ns);
+    schedule();
 }
 
 int block(const void *on, int64_t deadline)

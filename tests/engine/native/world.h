@@ -76,6 +76,7 @@ struct settings {
     int64_t full_from, full_to; /* simulated time in which the disk has no space; NEVER for never */
     int64_t jump_at, jump_ns;   /* the step at which the wall clock jumps, and how far; 0 for never */
     int64_t traced;             /* 1: the last EVENTS_MAX calls are kept */
+    int64_t absent_ns;          /* for up to this long a preempted thread, one in four, gets no processor; 0 for never */
 };
 
 struct thread {

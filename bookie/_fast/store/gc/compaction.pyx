@@ -11,7 +11,7 @@ from bookie._fast.base.crash_steps cimport STEP_COPIED, STEP_COPY_INDEXED, STEP_
 from bookie._fast.base.fatal cimport fatal_set
 from bookie._fast.base.file cimport iovec
 from bookie._fast.base.pace cimport pace_destroy, pace_init, pace_take
-from bookie._fast.base.planted cimport PLANT_UNLINK_EARLY, bk_planted
+from bookie._fast.base.planted cimport PLANT_COPY_UNSYNCED, PLANT_OPEN_COLLECTED, PLANT_UNLINK_EARLY, bk_planted
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport CLOSED, CORRUPT, END, FULL, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, TORN
 from bookie._fast.entrylog.ids cimport LOG_USER_COMPACTION, log_ids_is_open, log_ids_settle
@@ -199,7 +199,7 @@ cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
     if compaction.move_count == 0:
         return OK
     step(STEP_COPIED)
-    status = writer_sync(compaction.writer)
+    status = OK if bk_planted(PLANT_COPY_UNSYNCED) else writer_sync(compaction.writer)
     if status == OK:
         step(STEP_COPY_SYNCED)
         status = index_moves(compaction, result)
@@ -383,7 +383,7 @@ cdef int open_log(Compaction* compaction, uint32_t log_id, Result* result) noexc
     cdef char path[PATH_BYTES]
     cdef int fd
     cdef off_t size
-    if log_ids_is_open(compaction.store.ids, log_id):
+    if log_ids_is_open(compaction.store.ids, log_id) and not bk_planted(PLANT_OPEN_COLLECTED):
         result.outcome = COLLECT_OPEN
         return -1
     snprintf(path, PATH_BYTES, "%s/%x.log", compaction.store.directory, log_id)

@@ -1,0 +1,253 @@
+"""Worlds that a planted bug is likely to show in: what a seed draws, with peers, faults and ends of one kind.
+
+Each function returns the world that takes the place of the drawn one. Thread schedules, times, settings that are not
+named here and what peers send still follow the seed.
+"""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from bookie.storage.settings import MIB
+from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S
+from tests.engine.runtime import NEVER, Action, Op
+
+__all__ = [
+    "collected",
+    "fenced",
+    "flushed",
+    "full",
+    "gaps",
+    "killed",
+    "late_directory",
+    "logs_by_ledger",
+    "slow_readers",
+    "unreadable",
+    "young",
+]
+
+LEDGERS = (3, 4, 7)
+MANY = tuple(range(1, 17))
+CALM = {"absent_ns": 0, "pause_at": 0, "full_from": NEVER, "full_to": NEVER, "short_io": 0}
+SMALL = {"flush_interval_ms": 20, "log_bytes_max": 16 * KIB, "log_per_ledger": False, "write_cache_bytes": 2 * MIB}
+
+
+def _rng(plan: Plan) -> random.Random:
+    return random.Random(f"directed-{plan.seed}")
+
+
+def _peers(plan: Plan, number: int, *roles: str, ledgers: tuple[int, ...] = LEDGERS, **more: Any) -> tuple[Any, ...]:
+    given: dict[str, Any] = {"requests": 200, "window": 20, "pause_ns": 0, **more}
+    return tuple(
+        PeerPlan(role, f"{plan.seed}-{number}-{at}", ledgers, 0, v3=bool(at % 2), **given)
+        for at, role in enumerate(roles)
+    )
+
+
+def _run(plan: Plan, number: int, peers: tuple[Any, ...], *, cut: int = -1, **more: Any) -> RunPlan:
+    """Return a run without faults and operations other than those in `more`; numbers of `world` are in `more`, too."""
+    fields = {name: more.pop(name) for name in ("rules", "operations", "seconds") if name in more}
+    world = {**plan.runs[0].world, **CALM, "kill_at": 0, "seed": plan.runs[0].world["seed"] + number, **more}
+    calm = RunPlan(world, rules=(), peers=peers, seconds=1.0, operations=(), cut=cut)
+    return replace(calm, **fields)
+
+
+def _world(plan: Plan, *runs: RunPlan, **settings: Any) -> Plan:
+    """Return the plan with these runs before its last one."""
+    last = replace(plan.runs[-1], world={**plan.runs[-1].world, **CALM, "steps_max": 500_000})
+    known = {name: settings.pop(name) for name in ("ledger_directories", "journals") if name in settings}
+    journal = {name: settings.pop(name) for name in tuple(settings) if name in plan.journal}
+    return replace(
+        plan,
+        ledgers=tuple({*LEDGERS, *(ledger for run in runs for peer in run.peers for ledger in peer.ledgers)}),
+        runs=(*runs, last),
+        storage={**plan.storage, **settings},
+        journal={**plan.journal, **journal},
+        **known,
+    )
+
+
+def _often(kind: str, seconds: float, times: int) -> tuple[Operation, ...]:
+    return tuple(Operation(int(seconds * S * (at + 1) / (times + 1)), kind) for at in range(times))
+
+
+def killed(plan: Plan) -> Plan:
+    """Two runs full of adds, killed at any call, some after an error of the journal's disk; then the power fails."""
+    rng = _rng(plan)
+    error = Rule((Op.SYNC,), ".txn", Action.EIO, rng.randrange(1, 20), 1)
+    runs = [
+        _run(
+            plan,
+            number,
+            _peers(plan, number, "writer", "writer", "reader"),
+            kill_at=int(10 ** rng.uniform(3, 4)),
+            cut=rng.choice((-1, 0, 1)),
+            preempt=rng.choice((10, 50, 300)),
+            rules=(error,) if rng.random() < 0.3 else (),
+        )
+        for number in range(2)
+    ]
+    return _world(plan, *runs)
+
+
+def flushed(plan: Plan) -> Plan:
+    """Checkpoints all the time beside adds, fences and reads; then a kill and a power cut, twice."""
+    rng = _rng(plan)
+    runs = [
+        _run(
+            plan,
+            number,
+            _peers(plan, number, "writer", "writer", "fencer", "reader", "batch", pause_ns=1 * MS),
+            kill_at=int(10 ** rng.uniform(3.4, 4.4)),
+            cut=rng.choice((0, 1, 1)),
+            operations=_often("checkpoint", 1.0, 12),
+        )
+        for number in range(2)
+    ]
+    return _world(plan, *runs, file_bytes_max=64 * KIB, **SMALL)
+
+
+def collected(plan: Plan) -> Plan:
+    """Small logs, a deleted ledger, and collection all the time beside adds and reads."""
+    rng = _rng(plan)
+    runs = [
+        _run(
+            plan,
+            number,
+            _peers(plan, number, "writer", "writer", "fencer", "reader", pause_ns=1 * MS),
+            kill_at=int(10 ** rng.uniform(4, 4.6)) if rng.random() < 0.7 else 0,
+            cut=rng.choice((-1, 0, 1)),
+            operations=(*_often("collect", 0.6, 12), Operation(int(0.2 * S), "delete", LEDGERS[number])),
+        )
+        for number in range(2)
+    ]
+    return _world(plan, *runs, file_bytes_max=64 * KIB, **SMALL)
+
+
+def full(plan: Plan) -> Plan:
+    """The disk has no space for a while, beside checkpoints; then a kill. The next start may find it full, too."""
+    rng = _rng(plan)
+    begin = int(rng.uniform(0.02, 0.2) * S)
+    world = {"full_from": begin, "full_to": begin + int(rng.uniform(0.05, 0.5) * S)}
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "fencer", "reader", pause_ns=1 * MS),
+        operations=_often("checkpoint", 0.8, 10),
+        kill_at=int(10 ** rng.uniform(3.8, 4.5)) if rng.random() < 0.7 else 0,
+        **world,
+    )
+    again = _run(
+        plan,
+        1,
+        _peers(plan, 1, "writer", "reader", pause_ns=1 * MS),
+        operations=_often("checkpoint", 0.8, 10),
+        kill_at=int(10 ** rng.uniform(3.8, 4.3)),
+        full_from=0,
+        full_to=int(rng.uniform(0.01, 0.4) * S),
+    )
+    return _world(plan, run, again, ledger_directories=1, file_bytes_max=64 * KIB, **SMALL)
+
+
+def late_directory(plan: Plan) -> Plan:
+    """One of two ledger directories takes no flush for a while, so that the marks disagree; then a kill."""
+    rng = _rng(plan)
+    rules = (Rule((Op.WRITE, Op.ALLOCATE, Op.OPEN), "ledgers-1/current", Action.ENOSPC, rng.randrange(20, 60), -1),)
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "reader", pause_ns=1 * MS),
+        operations=_often("checkpoint", 0.8, 10),
+        kill_at=int(10 ** rng.uniform(4, 4.5)),
+        rules=rules,
+    )
+    return _world(plan, run, ledger_directories=2, file_bytes_max=64 * KIB, reuse_files=False, **SMALL)
+
+
+def fenced(plan: Plan) -> Plan:
+    """Peers fence ledgers while others write to them, and threads lose the processor at any call; then a kill."""
+    rng = _rng(plan)
+    run = _run(
+        plan,
+        0,
+        (
+            *_peers(plan, 0, "writer", "writer", ledgers=MANY, window=40, requests=400),
+            *_peers(plan, 1, "fencer", "fencer", "fencer", ledgers=MANY, requests=150, window=4),
+        ),
+        preempt=rng.choice((5, 20, 100)),
+        absent_ns=rng.choice((1, 10, 50)) * MS,
+        disk_ns=2_000,
+        sync_ns=50_000,
+        kill_at=int(10 ** rng.uniform(2.8, 3.8)) if rng.random() < 0.5 else 0,
+    )
+    later = _run(plan, 1, _peers(plan, 2, "writer", ledgers=MANY))
+    fast = replace(plan, network={**plan.network, "io_threads": 3})
+    return _world(fast, replace(run, cut=1 if run.world["kill_at"] else -1), later, group_wait_ms=0.0)
+
+
+def slow_readers(plan: Plan) -> Plan:
+    """Small caches turn over while peers with small socket buffers take their answers slowly."""
+    rng = _rng(plan)
+    run = _run(
+        plan,
+        0,
+        (
+            *_peers(plan, 0, "writer", "writer", requests=300),
+            *_peers(plan, 1, "batch", "reader", "reader", "silent", requests=200, window=40),
+        ),
+        short_io=rng.choice((50, 500)),
+        socket_bytes=4 * KIB,
+        preempt=rng.choice((10, 50)),
+        seconds=5.0,
+    )
+    again = replace(run, world={**run.world, "seed": run.world["seed"] + 1}, peers=run.peers[2:])
+    caches = {
+        "read_cache_bytes": 256 * KIB,
+        "read_segment_bytes": 64 * KIB,
+        "flush_interval_ms": 20,
+        "write_cache_bytes": MIB,
+        "readahead_bytes": 16 * KIB,
+        "readahead_entries": 50,
+    }
+    return _world(plan, run, again, **caches)
+
+
+def unreadable(plan: Plan) -> Plan:
+    """A second run has to read from disks that fail at times."""
+    rng = _rng(plan)
+    write = _run(plan, 0, _peers(plan, 0, "writer", "writer"), operations=_often("checkpoint", 0.5, 3))
+    rules = (Rule((Op.READ,), rng.choice((".log", "data.mdb")), Action.EIO, rng.randrange(1, 30), rng.choice((1, -1))),)
+    read = _run(plan, 1, _peers(plan, 1, "reader", "reader", "batch", requests=100), rules=rules)
+    return _world(plan, write, read)
+
+
+def gaps(plan: Plan) -> Plan:
+    """Peers that break off leave gaps in ledgers, which batches read from memory and, after a start, from disk."""
+    rng = _rng(plan)
+    roles = ("rude", "rude", "rude", "fencer", "batch", "batch")
+    runs = [
+        _run(plan, number, _peers(plan, number, *roles, window=5), operations=_often("checkpoint", 0.5, 3))
+        for number in range(2)
+    ]
+    return _world(plan, *runs, flush_interval_ms=rng.choice((20, 10_000)))
+
+
+def young(plan: Plan) -> Plan:
+    """The first start ends early: by a kill with a power cut, by a full disk, or by one error of the index."""
+    rng = _rng(plan)
+    kind = rng.randrange(3)
+    more: dict[str, Any] = {"kill_at": rng.randrange(20, 1500), "cut": rng.choice((0, 1, 2))}
+    if kind == 1:
+        more = {"full_from": 0, "full_to": int(rng.uniform(0.001, 0.05) * S)}
+    elif kind == 2:
+        rule = Rule((Op.WRITE,), "data.mdb", Action.EIO, rng.randrange(1, 8), 1)
+        more = {"rules": (rule,), "operations": _often("checkpoint", 0.5, 5)}
+    return _world(plan, _run(plan, 0, _peers(plan, 0, "writer"), seconds=0.5, **more))
+
+
+def logs_by_ledger(plan: Plan) -> Plan:
+    """Each ledger has an entry log of its own, and all of them share a buffer."""
+    runs = [
+        _run(plan, number, _peers(plan, number, "writer", "writer", pause_ns=1 * MS), cut=-1) for number in range(2)
+    ]
+    return _world(plan, *runs, **{**SMALL, "log_per_ledger": True, "ledger_logs_max": 500, "log_bytes_max": 256 * KIB})

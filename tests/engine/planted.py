@@ -1,0 +1,139 @@
+"""Planted bugs of the engine. The worlds must find each of them: `python -m tests.engine 0:1000 --plant NAME --first`.
+
+A bug is compiled into the modules (`number`, see bookie/_fast/csrc/planted.h), or it is in the calls of the C library
+(`rules` for every run), or in the Python code around the modules (`patch`).
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.engine import directed
+from tests.engine.plan import Plan, Rule, draw_plan
+from tests.engine.runtime import Action, Op
+from tests.fixtures.planted import SENTENCES, number_of
+
+__all__ = ["ELSEWHERE", "NOTHING", "Planted", "PLANTED", "WORLDS"]
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """One planted bug."""
+
+    sentence: str
+    number: int = 0
+    rules: tuple[Rule, ...] = ()
+    patch: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+    draw: Callable[[Plan], Plan] | None = None
+    """Its worlds, where ordinary ones hardly ever come to it."""
+
+    def begin(self) -> None:
+        """Patch what the bug patches, until this process ends."""
+        self.patch().__enter__()
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return a world with the bug, drawn for it if that is said."""
+        drawn = self.draw(draw_plan(plan.seed)) if self.draw else plan
+        return replace(drawn, planted=self.rules)
+
+
+def unsynced(part: str) -> tuple[Rule, ...]:
+    """Return the rule that syncs of these files, or directories, do nothing."""
+    return (Rule((Op.SYNC,), part, Action.LOST, 1, -1),)
+
+
+def parents_unsynced() -> AbstractContextManager[Any]:
+    return patch("bookie.durable.sync_directory", lambda _: None)
+
+
+@contextmanager
+def _no_swap(index: Path, **_: object) -> Iterator[None]:
+    index.mkdir(exist_ok=True)
+    yield
+
+
+def index_in_place() -> AbstractContextManager[Any]:
+    return patch("bookie.storage.ledger_storage.new_index", _no_swap)
+
+
+def largest_mark() -> AbstractContextManager[Any]:
+    from bookie.storage import recovery
+
+    real = recovery.begins_in
+
+    def begins(marks: Any, file_id: int) -> list[int]:
+        largest = max((mark for mark in marks if mark is not None), default=None)
+        return real([None if mark is None else largest for mark in marks], file_id)
+
+    return patch.object(recovery, "begins_in", begins)
+
+
+def newest_file_only() -> AbstractContextManager[Any]:
+    from bookie.storage import recovery
+
+    real = recovery.files_to_replay
+    return patch.object(recovery, "files_to_replay", lambda *asked: real(*asked)[-1:])
+
+
+NOTHING = Planted("nothing is wrong")
+
+OUTSIDE = {
+    "INDEX_IN_PLACE": Planted("a new index is created under its final name", patch=index_in_place),
+    "INDEX_UNSYNCED": Planted("syncs of the location index do nothing", rules=unsynced("data.mdb$")),
+    "JOURNAL_NAMES_UNSYNCED": Planted("the journal's directory is not synced", rules=unsynced("/journal-0/current$")),
+    "JOURNAL_UNSYNCED": Planted("syncs of journal files do nothing", rules=unsynced(".txn$")),
+    "LARGEST_MARK": Planted("replay begins for all directories at the largest of their marks", patch=largest_mark),
+    "LOG_NAMES_UNSYNCED": Planted("the directory of entry logs is not synced", rules=unsynced("/ledgers-0/current$")),
+    "LOGS_UNSYNCED": Planted("syncs of entry logs do nothing", rules=unsynced(".log$")),
+    "MARK_UNSYNCED": Planted("a mark gets its name before its bytes are on disk", rules=unsynced(".tmp$")),
+    "NEWEST_FILE_ONLY": Planted("only the newest journal file is replayed", patch=newest_file_only),
+    "PARENTS_UNSYNCED": Planted("new directories are not synced in their parents", patch=parents_unsynced),
+}
+
+WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
+    directed.collected: (
+        *("COPY_UNSYNCED", "DELETED_STAYS_NEXT", "GONE_IS_NO_ENTRY", "MOVED_ANYWAY", "OPEN_COLLECTED"),
+        *("RELEASED_EARLY", "UNLINK_EARLY"),
+    ),
+    directed.fenced: (
+        *("FENCE_ANSWERED_EARLY", "FENCE_IGNORED", "FENCE_IN_MEMORY", "FENCE_NOT_REPLAYED", "FENCE_RACE"),
+        *("SECOND_FENCE_EARLY", "V3_FENCE_LOST"),
+    ),
+    directed.flushed: (
+        *("CHANGE_LOST", "FENCE_NOT_INDEXED", "FLUSH_UNREAD", "INDEX_UNSYNCED", "JOURNAL_NAMES_UNSYNCED"),
+        *("LAST_NOT_RAISED", "LOGS_UNSYNCED", "LOG_NAMES_UNSYNCED", "MARK_EARLY", "MARK_LATE", "MARK_UNSYNCED"),
+        *("NEWEST_FILE_ONLY", "REPLAY_AFTER_MARK", "STALE_LEAF", "TRIM_MARKED"),
+    ),
+    directed.full: (
+        *("BORN_COMMITTED", "FAILED_COMMIT_SETTLED", "FAILED_HALF_LOST", "FULL_IS_WRITTEN", "GIVE_UP_ALL"),
+        *("LAG_FORGOTTEN", "MARK_WHEN_FULL"),
+    ),
+    directed.gaps: ("BATCH_OVER_GAPS", "GAPS_TAKE_SPACE"),
+    directed.killed: (
+        *("ACK_AFTER_FAILURE", "ACK_EARLY", "ACK_NEXT_GROUP", "GROUP_UNCHECKED", "JOURNAL_UNSYNCED", "SKIP_SYNC"),
+        *("UNFINISHED_RECORDS", "WAKE_LOST", "ZEROS_OVER_GROUPS"),
+    ),
+    directed.late_directory: ("LARGEST_MARK", "TRIM_BY_NEWEST"),
+    directed.logs_by_ledger: ("TAIL_DROPPED",),
+    directed.slow_readers: (
+        *("DEAD_PAGE_SHOWN", "HALF_REUSED", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),
+        *("UNPIN_ONCE",),
+    ),
+    directed.unreadable: ("LAST_AFTER_ERROR", "NO_ENTRY_ON_EIO"),
+    directed.young: ("INDEX_IN_PLACE", "OLD_META_JUDGED", "PARENTS_UNSYNCED"),
+}
+"""The worlds in which a bug shows soon. In ordinary ones it shows later, or hardly ever."""
+
+_DRAWS = {bug: world for world, bugs in WORLDS.items() for bug in bugs}
+_ALL = {**{name: Planted(sentence, number_of(name)) for name, sentence in SENTENCES.items()}, **OUTSIDE}
+PLANTED = {name: replace(bug, draw=_DRAWS.get(name)) for name, bug in _ALL.items()}
+
+ELSEWHERE: dict[str, str] = {
+    "ANY_KEY": "tests/crash/test_planted.py",
+    "DELETE_INDEX_ONLY": "tests/crash/test_collection_steps.py",
+}
+"""Bugs that the worlds cannot find, because their peers have one master key and nobody judges deleted ledgers."""
