@@ -59,7 +59,7 @@ class LineLimit:
         self._lock = threading.Lock()
         # Guarded by _lock:
         self._second = 0
-        self._told = 0
+        self._written = 0
         self._left_out = 0
 
     def left_out(self) -> int | None:
@@ -67,18 +67,18 @@ class LineLimit:
         with self._lock:
             second = int(self._clock())
             if second != self._second:
-                self._second, self._told = second, 0
-            if self._told == self._most:
+                self._second, self._written = second, 0
+            if self._written == self._most:
                 self._left_out += 1
                 return None
-            self._told += 1
+            self._written += 1
             found, self._left_out = self._left_out, 0
             return found
 
 
 def of_message(action: str, request: Any, *, done: bool) -> str:
     """Describe a gRPC request by the fields that are set. `action` is `Service/Method`."""
-    return _told(action, ((one.name, value) for one, value in request.ListFields()), done=done)
+    return _described(action, ((one.name, value) for one, value in request.ListFields()), done=done)
 
 
 def of_http(path: str, params: Mapping[str, str], body: bytes, *, done: bool) -> str:
@@ -94,14 +94,14 @@ def of_http(path: str, params: Mapping[str, str], body: bytes, *, done: bool) ->
         if isinstance(found, dict):
             fields |= found
     known = (*SHOWN.get(path, ()), *NAMED.get(path, ()))
-    told = _told(path, ((name, fields[name]) for name in known if name in fields), done=done)
+    described = _described(path, ((name, fields[name]) for name in known if name in fields), done=done)
     others = sum(name not in known for name in fields)
     sizes = [f"other fields: {others}"] if others else []
     sizes += [f"body: {len(body)} bytes"] if body else []
-    return ", ".join(part for part in (told, *sizes) if part)
+    return ", ".join(part for part in (described, *sizes) if part)
 
 
-def _told(action: str, fields: Iterable[tuple[str, Any]], *, done: bool) -> str:
+def _described(action: str, fields: Iterable[tuple[str, Any]], *, done: bool) -> str:
     shown, named = SHOWN.get(action, ()), NAMED.get(action, ()) if done else ()
     return ", ".join(f"{name}: {_value(value, words=name in named, shown=name in shown)}" for name, value in fields)
 
@@ -114,8 +114,8 @@ def _value(value: Any, *, words: bool, shown: bool) -> str:
     if isinstance(value, str | bytes):
         return f"{len(value)} {'characters' if isinstance(value, str) else 'bytes'}"
     if isinstance(value, Sequence):
-        told = [_value(one, words=words, shown=shown) for one in value[:LIST_MAX]]
-        return f"[{', '.join(told)}{', …' if len(value) > LIST_MAX else ''}]"
+        items = [_value(one, words=words, shown=shown) for one in value[:LIST_MAX]]
+        return f"[{', '.join(items)}{', …' if len(value) > LIST_MAX else ''}]"
     return "set"
 
 

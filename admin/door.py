@@ -267,8 +267,8 @@ class Door:
         self._rejections[address, reason] = self._rejections.get((address, reason), 0) + 1
 
     def _tell(self) -> None:
-        told, self._rejections = self._rejections, {}
-        rows = [(address, REASONS[reason], times) for (address, reason), times in told.items()]
+        rejections, self._rejections = self._rejections, {}
+        rows = [(address, REASONS[reason], times) for (address, reason), times in rejections.items()]
         for row in report(rows):
             log.warning("turned away a peer", extra={"port": self._name, **row})
 

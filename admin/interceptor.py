@@ -179,8 +179,8 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
                 outcome = f"failed: {type(error).__name__}" if known else "failed"
                 raise
             finally:
-                told = of_message(_short(method), request, done=outcome == "done")
-                audit(caller, peer_named(context.peer()), _short(method), outcome, request=told)
+                described = of_message(_short(method), request, done=outcome == "done")
+                audit(caller, peer_named(context.peer()), _short(method), outcome, request=described)
 
         def stream(request: Any, context: grpc.ServicerContext) -> Generator[Any, None, None]:
             self._admit(method, header, request, context)
@@ -190,18 +190,18 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
             with share.stream(context):
                 yield from behaviour(request, context)
 
-        def told(request: Any, context: grpc.ServicerContext) -> Any:
-            return _told_errors(lambda: call(request, context), context, method)
+        def call_reporting_errors(request: Any, context: grpc.ServicerContext) -> Any:
+            return _reporting_errors(lambda: call(request, context), context, method)
 
-        def told_stream(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        def stream_reporting_errors(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             answers = stream(request, context)
             try:
-                while (answer := _told_errors(lambda: next(answers, None), context, method)) is not None:
+                while (answer := _reporting_errors(lambda: next(answers, None), context, method)) is not None:
                     yield answer
             finally:
                 answers.close()
 
-        return told_stream if streams else told
+        return stream_reporting_errors if streams else call_reporting_errors
 
     def _admit(self, method: str, header: str | None, request: Any, context: grpc.ServicerContext) -> Caller | None:
         """Authorize a call; return the caller if the call must be audited, else None.
@@ -222,13 +222,13 @@ class CallInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # gRPC shi
             self._access.require(caller, needed)
         except (NotAuthenticated, RoleMissing):
             if audited:
-                told = of_message(_short(method), request, done=False)
-                audit(caller, peer_named(context.peer()), _short(method), "refused", request=told)
+                described = of_message(_short(method), request, done=False)
+                audit(caller, peer_named(context.peer()), _short(method), "refused", request=described)
             raise
         return caller if audited else None
 
 
-def _told_errors(call: Callable[[], Any], context: grpc.ServicerContext, method: str) -> Any:
+def _reporting_errors(call: Callable[[], Any], context: grpc.ServicerContext, method: str) -> Any:
     """Make the call; turn an exception into a gRPC status with one line of text."""
     try:
         return call()

@@ -49,9 +49,9 @@ def _owner(peer: tuple[str, int], here: tuple[str, int]) -> int | None:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(ANSWER_S)
         kernel.send(HEADER.pack(HEADER.size + len(body), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST, 1, 0) + body)
-        told = kernel.recv(ANSWER_BYTES)
-    _, kind, *_ = HEADER.unpack_from(told)
+        answer = kernel.recv(ANSWER_BYTES)
+    _, kind, *_ = HEADER.unpack_from(answer)
     if kind != SOCK_DIAG_BY_FAMILY:
         return None
-    _, state, _, _, _, _, _, user, inode = ANSWER.unpack_from(told, HEADER.size)
+    _, state, _, _, _, _, _, user, inode = ANSWER.unpack_from(answer, HEADER.size)
     return user if state == ESTABLISHED and inode else None

@@ -79,8 +79,8 @@ def peer_named(peer: str) -> str:
     """Return the name that was passed to `connect`, from the peer name that the server sees; other names are returned
     unchanged.
     """
-    _, told, name = peer.partition("/") if peer.startswith(PREFIX) else ("", "", "")
-    return unquote(name) if told else unquote(peer)
+    _, separator, name = peer.partition("/") if peer.startswith(PREFIX) else ("", "", "")
+    return unquote(name) if separator else unquote(peer)
 
 
 def _directory() -> Path:

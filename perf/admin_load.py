@@ -68,18 +68,18 @@ class Asker(threading.Thread):
                 self._ended.wait(max(0.0, due - time.monotonic()))
 
 
-def ask(address: str, clients: int, scrapers: int, interval_s: float, told: Connection) -> None:
-    """Run clients in this process until `told` receives a message; then send the number of calls."""
+def ask(address: str, clients: int, scrapers: int, interval_s: float, parent: Connection) -> None:
+    """Run clients in this process until `parent` receives a message; then send the number of calls."""
     ended = threading.Event()
     threads = [Asker(address, ended, interval_s, scrapes=number < scrapers) for number in range(clients + scrapers)]
     for one in threads:
         one.start()
-    told.send(HERE)
-    told.recv()
+    parent.send(HERE)
+    parent.recv()
     ended.set()
     for one in threads:
         one.join()
-    told.send(sum(one.calls for one in threads))
+    parent.send(sum(one.calls for one in threads))
 
 
 def cpu_s(pid: int) -> float:

@@ -25,14 +25,14 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER: close with a reset, so that no local port of the flood remains in use."""
 
 
-def flood(port: int, rate: int, told: Connection) -> None:
-    """Connect and disconnect until `told` receives a message; then send the successful and failed connections per
+def flood(port: int, rate: int, parent: Connection) -> None:
+    """Connect and disconnect until `parent` receives a message; then send the successful and failed connections per
     second.
     """
     made = failed = 0
     begun = time.monotonic()
-    told.send(HERE)
-    while not told.poll(TICK_S):
+    parent.send(HERE)
+    while not parent.poll(TICK_S):
         while made + failed < rate * (time.monotonic() - begun):
             with socket.socket() as sock:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -43,11 +43,11 @@ def flood(port: int, rate: int, told: Connection) -> None:
                     failed += 1
                 else:
                     made += 1
-            if told.poll():
+            if parent.poll():
                 break
     took = time.monotonic() - begun
-    told.recv()
-    told.send({"made_per_s": round(made / took), "failed_per_s": round(failed / took)})
+    parent.recv()
+    parent.send({"made_per_s": round(made / took), "failed_per_s": round(failed / took)})
 
 
 @click.command()

@@ -65,13 +65,13 @@ def flooders(bookie: OurBookie, kind: str, protocol: int, count: int, seconds: f
         command += ["--port", str(bookie.port), "--cpu", str(CLIENT_CPU), "--protocol", str(protocol)]
         command += ["--warmup", str(WARMUP_S), "--seconds", str(seconds)]
         running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-    told: list[Result] = []
+    floods: list[Result] = []
     try:
         time.sleep(WARMUP_S)
-        yield told
+        yield floods
     finally:
         for one in running:
-            told.append(json.loads(one.communicate()[0]))
+            floods.append(json.loads(one.communicate()[0]))
 
 
 def victim(bookie: OurBookie, kind: str, protocol: int, seconds: float, ledger: int) -> dict[str, float]:
@@ -94,12 +94,12 @@ def measure(bookie: OurBookie, plan: dict[str, Any], counts: list[int]) -> dict[
     for turn in range(plan["rounds"]):
         for count in [0, *counts]:
             ledger = 10_000 + 100 * turn + count
-            told: list[Result] = []
+            floods: list[Result] = []
             with contextlib.ExitStack() as beside:
                 if count:
-                    told = beside.enter_context(flooders(bookie, plan["flood"], protocol, count, seconds + WARMUP_S))
+                    floods = beside.enter_context(flooders(bookie, plan["flood"], protocol, count, seconds + WARMUP_S))
                 found = victim(bookie, plan["victim"], protocol, seconds, ledger)
-            found["flood_per_s"] = sum(one["entries_s"] for one in told)
+            found["flood_per_s"] = sum(one["entries_s"] for one in floods)
             seen[count].append(found)
     medians = {
         count: {name: round(statistics.median(one[name] for one in found), 1) for name in found[0]}

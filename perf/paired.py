@@ -1,6 +1,6 @@
 """What all measurements of adds beside something else share: adds at a fixed rate, in turn alone and beside it.
 
-with Aside(work, 1, 2) as beside: ...        # runs work(1, 2, told) in a process of its own
+with Aside(work, 1, 2) as beside: ...        # runs work(1, 2, parent) in a process of its own
 found = paired(bookie, plan, lambda: Aside(work, 1, 2))
 """
 
@@ -94,25 +94,25 @@ def paired(bookie: OurBookie, plan: Plan, beside: Callable[[], AbstractContextMa
 
 
 class Aside:
-    """Runs `work(*arguments, told)` in a process with the lowest priority, as a context manager.
+    """Runs `work(*arguments, parent)` in a process with the lowest priority, as a context manager.
 
-    `work` sends HERE when it has begun, continues until `told` receives a message, and then sends its result.
+    `work` sends HERE when it has begun, continues until `parent` receives a message, and then sends its result.
     """
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
-        self._told, theirs = multiprocessing.Pipe()
+        self._child, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.get_context("spawn").Process(target=_run, args=(work, *arguments, theirs))
         self.result: Any = None
 
     def __enter__(self) -> Self:
         self._process.start()
-        if self._told.recv() != HERE:
+        if self._child.recv() != HERE:
             raise RuntimeError("the process beside the measurement did not start")
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._told.send(ENOUGH)
-        self.result = self._told.recv()
+        self._child.send(ENOUGH)
+        self.result = self._child.recv()
         self._process.join()
 
 

@@ -27,13 +27,13 @@ def main(ledgers: int, weights: tuple[str, ...], policy: str) -> None:
     load = Load(ledgers, room / 3 / ledgers, 1.0, 2e9, 3, 3)
     for name in weights:
         started, busy = time.monotonic(), time.process_time()
-        told = simulate(Scenario(TOPOLOGY, load, policy, Weights.parse(name), 3600.0, 1))
+        outcome = simulate(Scenario(TOPOLOGY, load, policy, Weights.parse(name), 3600.0, 1))
         seconds = time.monotonic() - started
         print(json.dumps({
-            "weights": name, "policy": policy, "ledgers": told["ledgers"], "seconds": round(seconds, 2),
-            "cpu_seconds": round(time.process_time() - busy, 2), "ledgers_per_s": round(told["ledgers"] / seconds),
-            "first_full_day": told["first_full_day"], "filled_at_first_full": told["filled_at_first_full"],
-            "joined_over_old": told["joined_over_old"], "cores": len(os.sched_getaffinity(0)),
+            "weights": name, "policy": policy, "ledgers": outcome["ledgers"], "seconds": round(seconds, 2),
+            "cpu_seconds": round(time.process_time() - busy, 2), "ledgers_per_s": round(outcome["ledgers"] / seconds),
+            "first_full_day": outcome["first_full_day"], "filled_at_first_full": outcome["filled_at_first_full"],
+            "joined_over_old": outcome["joined_over_old"], "cores": len(os.sched_getaffinity(0)),
         }), flush=True)  # fmt: skip
 
 

@@ -72,12 +72,12 @@ class SilentConnections:
     disconnected: Counter[str] = field(default_factory=Counter)
     """By kind: the number of connections that the bookie has closed."""
 
-    def run(self, told: Connection) -> None:
-        """Keep the connections until `told` receives a message; then send how many were closed, by kind."""
+    def run(self, parent: Connection) -> None:
+        """Keep the connections until `parent` receives a message; then send how many were closed, by kind."""
         watch = select.epoll()
         everybody: dict[int, Intruder] = {}
         ready = False
-        while not told.poll():
+        while not parent.poll():
             begin = time.monotonic()
             for one in self.members:
                 if one.sock is None:
@@ -89,12 +89,12 @@ class SilentConnections:
                 self._say(one)
             if not ready:
                 ready = True
-                told.send(HERE)
+                parent.send(HERE)
             while (left := begin + ROUND_S - time.monotonic()) > 0:
                 for number, _ in watch.poll(left, 256):
                     self._hear(everybody, number)
-        told.recv()
-        told.send(dict(self.disconnected))
+        parent.recv()
+        parent.send(dict(self.disconnected))
 
     def _say(self, one: Intruder) -> None:
         assert one.sock is not None
@@ -121,10 +121,10 @@ class SilentConnections:
 
 def gather(port: int, idle: int, frames: int, handshakes: int) -> SilentConnections:
     """Return a number of connections of each kind."""
-    asked, hello, frame = start_tls(), client_hello(), first_entry()
+    request, hello, frame = start_tls(), client_hello(), first_entry()
     members = [Intruder(IDLE, b"", 0) for _ in range(idle)]
     members += [Intruder(FRAMES, frame, 1) for _ in range(frames)]
-    members += [Intruder(HANDSHAKES, asked + hello, len(asked)) for _ in range(handshakes)]
+    members += [Intruder(HANDSHAKES, request + hello, len(request)) for _ in range(handshakes)]
     return SilentConnections(port, members)
 
 
@@ -141,7 +141,7 @@ def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) 
     need = idle + frames + handshakes + 200
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(need, hard)), hard))
-    mobs: list[Aside] = []
+    groups: list[Aside] = []
     with (
         tempfile.TemporaryDirectory() as keys,
         fresh(
@@ -151,12 +151,12 @@ def main(idle: int, frames: int, handshakes: int, directory: Path, **plan: Any) 
     ):
 
         def around() -> Aside:
-            mobs.append(Aside(gather(bookie.port, idle, frames, handshakes).run))
-            return mobs[-1]
+            groups.append(Aside(gather(bookie.port, idle, frames, handshakes).run))
+            return groups[-1]
 
         found = paired(bookie, Plan(**plan), around)
     disconnected: Counter[str] = Counter()
-    for one in mobs:
+    for one in groups:
         disconnected.update(one.result)
     print(json.dumps({"disconnected": disconnected, **found}))
 

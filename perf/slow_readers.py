@@ -153,8 +153,8 @@ class SlowReaders:
             places = [self._place(written) for _ in range(BATCHES if batches else SINGLES)]
             with contextlib.suppress(ConnectionError):  # it may be closed as the slowest before all is sent
                 if at % 2:
-                    asked = [v3.batch3(*one, maxSize=BATCH_BYTES) if batches else v3.read3(*one) for one in places]
-                    v3.send(peer, *asked)
+                    requests = [v3.batch3(*one, maxSize=BATCH_BYTES) if batches else v3.read3(*one) for one in places]
+                    v3.send(peer, *requests)
                 else:
                     peer.send(*(batch(*one, size=BATCH_BYTES) if batches else read(*one) for one in places))
             self.peers.append(peer)

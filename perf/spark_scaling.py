@@ -66,13 +66,13 @@ def measured(cores: int, uri: str, ledgers: str, rows: int, rounds: int) -> dict
     many = cost(rounds, source.option("minPartitions", str(MANY)).load(), rows)
     spark.stop()
     gib = rows * SIZE / 2**30
-    told: dict[str, float] = {"cores": cores, "gib": gib}
+    row: dict[str, float] = {"cores": cores, "gib": gib}
     for name, share, at in (("clock", cores, 0), ("cpu", 1, 1)):
         task = (many[at] - few[at]) * share / (MANY - FEW)
-        told[f"query_{name}_s"] = alone[at]
-        told[f"task_{name}_s"] = task
-        told[f"gib_{name}_s"] = ((few[at] - alone[at]) * share - (FEW - 1) * task) / gib
-    return told
+        row[f"query_{name}_s"] = alone[at]
+        row[f"task_{name}_s"] = task
+        row[f"gib_{name}_s"] = ((few[at] - alone[at]) * share - (FEW - 1) * task) / gib
+    return row
 
 
 def main() -> None:
@@ -80,8 +80,8 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     if sys.argv[1:2] == ["measure"]:
         cores, uri, ledgers, count, times = sys.argv[2:]
-        told = measured(int(cores), uri, ledgers, int(count), int(times))
-        print(json.dumps({key: round(value, 4) for key, value in told.items()}), flush=True)
+        row = measured(int(cores), uri, ledgers, int(count), int(times))
+        print(json.dumps({key: round(value, 4) for key, value in row.items()}), flush=True)
         return
     mib = int(sys.argv[1]) if len(sys.argv) > 1 else 512
     rounds = sys.argv[2] if len(sys.argv) > 2 else "5"

@@ -141,12 +141,12 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     begin = time.perf_counter()
     spark = session()
-    told: dict[str, float] = {"start_s": time.perf_counter() - begin}
+    figures: dict[str, float] = {"start_s": time.perf_counter() - begin}
     here = Path(tempfile.mkdtemp(prefix="spark-source-"))
     begin = time.perf_counter()
     spark.dataSource.register(Synthetic)
     counted(spark.read.format("synthetic").option("rows", rows).load(), rows)
-    told["first_query_s"] = time.perf_counter() - begin
+    figures["first_query_s"] = time.perf_counter() - begin
     caches: dict[str, Any] = {"dbStorage_writeCacheMaxSizeMb": 3 * mib, "serverMaxOutputMemorySizeMb": 64}
     try:
         with LocalCluster(1, directory=here / "cluster", **caches) as cluster:
@@ -160,18 +160,18 @@ def main() -> None:
             }
             for kind, frame in kinds.items():
                 seconds, cpu = timed(rounds, partial(counted, frame, rows))
-                told[f"{kind}_count_GB_per_s"] = rows * SIZE / seconds / 1e9
+                figures[f"{kind}_count_GB_per_s"] = rows * SIZE / seconds / 1e9
                 each = ", ".join(f"{name} {spent / mib * 1024:.2f}" for name, spent in cpu.items())
                 print(f"{kind}: count of {mib} MiB in {seconds:.2f} s; CPU s a GiB: {each}", flush=True)
             for kind in ("synthetic", "bookkeeper") if "parquet" in sys.argv else ():
                 seconds, _ = timed(1, partial(to_parquet, kinds[kind], str(here / "out")))
-                told[f"{kind}_parquet_rows_per_s"] = rows / seconds
+                figures[f"{kind}_parquet_rows_per_s"] = rows / seconds
                 print(f"{kind}: {rows} rows to Parquet in {seconds:.2f} s", flush=True)
     finally:
         spark.stop()
         shutil.rmtree(here)
-    told["driver_rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({key: round(value, 3) for key, value in told.items()}))
+    figures["driver_rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({key: round(value, 3) for key, value in figures.items()}))
 
 
 if __name__ == "__main__":

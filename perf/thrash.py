@@ -133,8 +133,8 @@ def measure_java(directory: Path, sizes: Sequence[int]) -> Iterator[Row]:
         whole = [(ledger, 0) for ledger in range(LEDGERS)]
         once = java_run(server, 256, lambda port: sum(consume(port, [one], ENTRIES) for one in whole))[0]
         for cache_mb in sizes:
-            asked, seconds = java_run(server, cache_mb, lambda port: consume(port, CONSUMERS, ENTRIES // POSITIONS))
-            yield {"subject": "java", "cache_mb": cache_mb, "reads_per_entry": asked / once, "seconds": seconds}
+            reads, seconds = java_run(server, cache_mb, lambda port: consume(port, CONSUMERS, ENTRIES // POSITIONS))
+            yield {"subject": "java", "cache_mb": cache_mb, "reads_per_entry": reads / once, "seconds": seconds}
     finally:
         server.stop()
 

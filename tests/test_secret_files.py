@@ -107,8 +107,8 @@ def test_a_client_tells_of_it_once(tmp_path: Path, caplog: pytest.LogCaptureFixt
             assert sasl.client(ClientAuthSettings(jaas_file=path)).session("host").first() == b""
             Tls(certificate=party.certificate, key=party.key).context()
             Path(path).write_text(JAAS)
-    told = [record for record in caplog.records if record.name == "bookie.secret_files"]
-    assert [vars(record)["file"] for record in told] == [path, str(party.key)]
+    reported = [record for record in caplog.records if record.name == "bookie.secret_files"]
+    assert [vars(record)["file"] for record in reported] == [path, str(party.key)]
     caplog.clear()
     Path(path).write_text(TOKEN)
     assert token.client(ClientAuthSettings(token_file=path)).session("host").first() == TOKEN.encode()

@@ -123,7 +123,7 @@ class Asking:
         try:
             return method(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
-            raise self._told(error) from None
+            raise self._failure(error) from None
 
     def stream(self, method: Any, request: Any, *, endless: bool = False) -> Iterator[Any]:
         """Yield the responses of a streaming method.
@@ -146,8 +146,8 @@ class Asking:
                 some = True
                 yield answer
         except grpc.RpcError as error:
-            told = self._told(error)
-            raise (CutOff(f"{told} - the output is incomplete") if some else told) from None
+            failure = self._failure(error)
+            raise (CutOff(f"{failure} - the output is incomplete") if some else failure) from None
         finally:
             answers.cancel()
 
@@ -157,7 +157,7 @@ class Asking:
             for answer in self.stream(method, request, endless=True):
                 tell(answer)
 
-    def _told(self, error: "grpc.RpcError") -> BookKeeperError:
+    def _failure(self, error: "grpc.RpcError") -> BookKeeperError:
         import grpc  # noqa: PLC0415
 
         code, said = error.code(), " ".join((error.details() or "").split())

@@ -55,9 +55,9 @@ export const ratio = (part, rest) => part.map((value, k) =>
 // A quantile in the unit of the family: that of a summary, or computed from the increase of histogram buckets.
 export function quantile(name, q) {
   return samples.slice(1).map((one, k) => {
-    const told = (one.families[name] ?? []).filter(([suffix, labels]) => suffix === "" && Number(labels.quantile) === q
+    const values = (one.families[name] ?? []).filter(([suffix, labels]) => suffix === "" && Number(labels.quantile) === q
       && (labels.success ?? "true") === "true").map(([, , value]) => value);
-    if (told.length) return told[0];
+    if (values.length) return values[0];
     return bucketQuantile(gained(samples[k].families[name], one.families[name]), q);
   });
 }

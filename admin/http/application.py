@@ -179,8 +179,8 @@ class Application:
             reply = reply_text(str(error), 500)
         if answer.need.role is not None and answer.need.role >= Role.OPERATE:
             path, done = request.url.path, reply.status < 400
-            told = of_http(path, request.query_params, body, done=done)
-            facts = {"request": told, "status": reply.status}
+            described = of_http(path, request.query_params, body, done=done)
+            facts = {"request": described, "status": reply.status}
             audit(caller, _peer(request), f"{request.method} {path}", "done" if done else "failed", **facts)
         return reply
 

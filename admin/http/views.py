@@ -81,10 +81,10 @@ def cluster(request: HttpRequest) -> Reply:
     driver = request.control.metadata
     states = bookie_states(driver.bookies)
     present = [one for one, state in states.items() if state is not BookieState.ABSENT]
-    told = spaces(request, present)
+    space_of = spaces(request, present)
     free = {
         one: info.free
-        for one, info in told.items()
+        for one, info in space_of.items()
         if states[one] is BookieState.WRITABLE and isinstance(info, BookieInfo)
     }
     capped = shares(list(free.values()), MULTIPLE_MAX, "median")
@@ -93,7 +93,7 @@ def cluster(request: HttpRequest) -> Reply:
     racks = racks_of(request, list(states))
     rows: list[dict[str, Any]] = []
     for one, state in states.items():
-        answer = told.get(one)
+        answer = space_of.get(one)
         room = answer if isinstance(answer, BookieInfo) else None
         rows.append({
             "bookie": one,

@@ -126,11 +126,11 @@ class RunningService:
     def _quarantine(self) -> pb.Quarantine:
         found = sorted(self._control.stored.quarantined())
         where = self._control.stored.directory_of
-        told = (
+        ledgers = (
             pb.QuarantinedLedger(ledger=ledger, directory=where(ledger), reasons=reasons)
             for ledger, reasons in found[:QUARANTINED_MAX]
         )
-        return pb.Quarantine(ledgers=told, count=len(found))
+        return pb.Quarantine(ledgers=ledgers, count=len(found))
 
     def RunSanityTest(  # noqa: N802
         self, _request: pb.RunSanityTestRequest, context: grpc.ServicerContext

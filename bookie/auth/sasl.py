@@ -191,22 +191,22 @@ class SaslClientSession:
                 raise AuthenticationFailed("the bookie does not know the password, so it is not trustworthy")
             self.done = True
             return None
-        asked = digest_md5.parse_challenge(token)
+        challenge = digest_md5.parse_challenge(token)
         try:
-            username = self._user.encode("utf-8" if asked.utf8 else "latin-1")
+            username = self._user.encode("utf-8" if challenge.utf8 else "latin-1")
         except UnicodeEncodeError:
             raise AuthenticationFailed("the bookie does not accept user names outside ISO 8859-1") from None
         response = Response(
             username=username,
-            realm=asked.realm,
-            nonce=asked.nonce,
+            realm=challenge.realm,
+            nonce=challenge.nonce,
             cnonce=secrets.token_urlsafe(24).encode(),
             nonce_count=digest_md5.FIRST_USE,
             qop=digest_md5.QOP,
             digest_uri=DIGEST_URI,
             value=b"",
             authzid=None,
-            utf8=asked.utf8,
+            utf8=challenge.utf8,
         )
         value = digest_md5.response_value(response, self._password, method=b"AUTHENTICATE")
         self._expected = digest_md5.response_value(response, self._password, method=b"")

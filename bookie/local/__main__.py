@@ -75,9 +75,9 @@ def _reap(inbox: socket.socket, children: set[int]) -> None:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             children.remove(pid)
-            told = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
+            exited = {"pid": pid, "code": os.waitstatus_to_exitcode(status)}
             try:
-                inbox.send(json.dumps(told).encode())
+                inbox.send(json.dumps(exited).encode())
             except OSError:
                 return
 

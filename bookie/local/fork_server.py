@@ -109,5 +109,5 @@ class ForkServer:
     def _note(self, text: bytes) -> None:
         if not text:
             raise StartRefused("the process that starts bookies has exited; standard error has its output")
-        told = json.loads(text)
-        self._codes[int(told["pid"])] = int(told["code"])
+        exited = json.loads(text)
+        self._codes[int(exited["pid"])] = int(exited["code"])

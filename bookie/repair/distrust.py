@@ -118,8 +118,8 @@ class _Records:
         if old is None:
             # Metadata older than digests do not have the password; a key of zeros is replaced by the first key that a
             # client sends.
-            told = metadata.digest_type is not None or metadata.password
-            key = master_key(metadata.password) if told else bytes(KEY_BYTES)
+            is_known = metadata.digest_type is not None or metadata.password
+            key = master_key(metadata.password) if is_known else bytes(KEY_BYTES)
             self.put(Ledger(ledger, key, fenced=True, limbo=limbo, lac=b""))
         elif limbo and not (old.fenced and old.limbo):
             self.put(old._replace(fenced=True, limbo=True))

@@ -37,23 +37,23 @@ def remedies(counts: Mapping[str, int], audit: Path) -> list[str]:
         there = [one for one in statuses if counts.get(one)]
         return sum(counts[one] for one in there), " ".join(there)
 
-    told = []
+    remedies = []
     number, names = those(REWRITTEN)
     if number:
-        told.append(f"{number} {names}: bkpipe rereplicate --findings {audit} rewrites them from intact replicas")
+        remedies.append(f"{number} {names}: bkpipe rereplicate --findings {audit} rewrites them from intact replicas")
     number, names = those(LEFT)
     if number:
-        told.append(
+        remedies.append(
             f"{number} {names}: nothing to do: readers never see them, and they disappear when their ledger is deleted"
             " or their bookie is replaced in it"
         )
     number, names = those(UNREAD)
     if number:
-        told.append(
+        remedies.append(
             f"{number} {names}: not a sign of data loss: bkpipe audit --again {audit} audits their ledgers again once"
             " their bookies answer; if bookies do not come back, bkpipe rereplicate copies all their ledgers"
         )
-    return told
+    return remedies
 
 
 def parts_found(session: "SparkSession", audit: Path, ledgers: str) -> "DataFrame":

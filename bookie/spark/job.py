@@ -62,13 +62,13 @@ class Job:
     _state: State | None = None
 
     @contextmanager
-    def open(self, **asked: Any) -> Iterator[State]:
+    def open(self, **options: Any) -> Iterator[State]:
         """Open the state of the job and yield it.
 
         A dry run reads the state of a directory if there is one, and creates none.
 
         Args:
-            asked: the options that must be the same for a later call to continue this one.
+            options: the options that must be the same for a later call to continue this one.
 
         Raises:
             IllegalOperation: the directory has the state of another call, or is in use.
@@ -76,7 +76,7 @@ class Job:
         directory = self.state_directory
         if self.dry_run and directory is not None and not (directory / "job.json").exists():
             directory = None
-        with State(directory, self.name, asked) as state:
+        with State(directory, self.name, options) as state:
             self._state = state
             yield state
 

@@ -27,28 +27,28 @@ class Runs:
     spark: Sessions | None
 
     def outcomes(
-        self, job: Job, state: State, unit: str, work: Callable[[A], dict[str, Any]], asked: Mapping[str, A]
+        self, job: Job, state: State, unit: str, work: Callable[[A], dict[str, Any]], arguments: Mapping[str, A]
     ) -> list[dict[str, Any]]:
-        """Execute the runs that are not done yet and return all results, in the order of `asked`.
+        """Execute the runs that are not done yet and return all results, in the order of `arguments`.
 
         Args:
             job: the job, for its name and progress bar.
             state: the finished runs.
             unit: the key under which a result has the name of its run.
             work: a function at the top level of a module; it returns a result with `unit` as one of its keys.
-            asked: the argument of each run, by its name.
+            arguments: the argument of each run, by its name.
 
         Raises:
             ToolRefused: a run failed.
         """
-        left = [one for name, one in asked.items() if name not in state.done]
+        left = [one for name, one in arguments.items() if name not in state.done]
         runs = each(work, left, name=job.name, workers=self.workers, spark=self.spark)
         with closing(runs), job.progress(f"{unit}s") as tell:
-            tell(len(state.done), len(asked))
+            tell(len(state.done), len(arguments))
             for found in runs:
                 state.note(found[unit], **found)
-                tell(len(state.done), len(asked))
-        return [dict(state.done[name]) for name in asked]
+                tell(len(state.done), len(arguments))
+        return [dict(state.done[name]) for name in arguments]
 
 
 def with_runs(function: Callable[..., int]) -> Callable[..., int]:

@@ -27,15 +27,15 @@ class State:
     Args:
         directory: where the state is kept; None: only in memory.
         job: the name of the job.
-        asked: the options that must be the same for a later call to continue.
+        options: the options that must be the same for a later call to continue.
     """
 
-    def __init__(self, directory: Path | None, job: str, asked: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path | None, job: str, options: Mapping[str, Any]) -> None:
         self.done: dict[str, Facts] = {}
         self.found = 0
         """How many of the units an earlier call finished."""
         self._directory = directory
-        self._description = {"job": job, "options": json.loads(json.dumps(dict(asked), default=str))}
+        self._description = {"job": job, "options": json.loads(json.dumps(dict(options), default=str))}
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Self:

@@ -44,12 +44,12 @@ def check_java() -> Path:
     if found is None or not Path(found).exists():
         where = f"JAVA_HOME={home} holds no bin/java" if home else "no java on PATH and no JAVA_HOME"
         raise ConfigurationError(f"{where}; Spark needs Java {JAVA_MIN} or later: {GET_JAVA}")
-    whole, told = _asked(found, "--add-modules", MODULE, "-version")
+    whole, output = _version_of(found, "--add-modules", MODULE, "-version")
     if not whole:
-        _, told = _asked(found, "-version")
-    number = re.search(r'version "(?:1\.)?(\d+)', told)
+        _, output = _version_of(found, "-version")
+    number = re.search(r'version "(?:1\.)?(\d+)', output)
     if number is None or int(number[1]) < JAVA_MIN:
-        what = number[1] if number else told.partition("\n")[0] or "no Java"
+        what = number[1] if number else output.partition("\n")[0] or "no Java"
         raise ConfigurationError(f"{found} is Java {what}; Spark needs Java {JAVA_MIN} or later: {GET_JAVA}")
     if not whole:
         raise ConfigurationError(
@@ -58,7 +58,7 @@ def check_java() -> Path:
     return Path(found)
 
 
-def _asked(java: str, *words: str) -> tuple[bool, str]:
+def _version_of(java: str, *words: str) -> tuple[bool, str]:
     """Run Java; return whether it succeeded, and its standard error."""
     done = subprocess.run([java, *words], capture_output=True, text=True, check=False)  # noqa: S603
     return done.returncode == 0, done.stderr

@@ -165,15 +165,15 @@ class Crowd:
         member.sock.close()
 
 
-def gather(manners: Manners, port: int, told: Connection) -> None:
+def gather(manners: Manners, port: int, parent: Connection) -> None:
     """Run such connections to a port, as the work of an `Aside`."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
     crowd = Crowd(manners, port)
     crowd.turn(TURN_S)
-    told.send(HERE)
-    while not told.poll():
+    parent.send(HERE)
+    while not parent.poll():
         crowd.turn(TURN_S)
-    told.recv()
+    parent.recv()
     crowd.end()
-    told.send({"opened": crowd.opened, "disconnected": crowd.disconnected})
+    parent.send({"opened": crowd.opened, "disconnected": crowd.disconnected})

@@ -188,11 +188,11 @@ def test_lacs(peer: V3Peer, channel: ChannelV3) -> None:
         peer.respond(ok(asked))
         written.result()
         for parts in ({"lacBody": packet, "lastEntryBody": E1}, {"lacBody": packet}, {"lastEntryBody": E1}):
-            told = threads.submit(channel.read_lac, 7)
+            reported = threads.submit(channel.read_lac, 7)
             asked = peer.ask()
             part = pb.ReadLacResponse(status=pb.EOK, ledgerId=7, **parts)
             peer.respond(ok(asked, readLacResponse=part))
-            assert told.result() == LacAnswer(parts.get("lacBody"), parts.get("lastEntryBody"))
+            assert reported.result() == LacAnswer(parts.get("lacBody"), parts.get("lastEntryBody"))
 
 
 def test_what_a_bookie_tells(peer: V3Peer, channel: ChannelV3) -> None:

@@ -33,13 +33,13 @@ def test_writes_and_reads_back(address: str) -> None:
     """All entries are written, read and checked; a later --check finds them again."""
     result = demo("--address", address, "--entries", 5000, "--size", 100, "-o", "json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert [phase["entries"] for phase in told["phases"][:2]] == [5000, 5000]
-    assert all(phase["p50_ms"] > 0 for phase in told["phases"] if phase["p50_ms"] is not None)
-    check = ["--address", address, "--entries", "5000", "--size", "100", "--check", str(told["ledger"])]
+    reported = json.loads(result.stdout)
+    assert [phase["entries"] for phase in reported["phases"][:2]] == [5000, 5000]
+    assert all(phase["p50_ms"] > 0 for phase in reported["phases"] if phase["p50_ms"] is not None)
+    check = ["--address", address, "--entries", "5000", "--size", "100", "--check", str(reported["ledger"])]
     again = demo(*check)
     assert again.exit_code == 0, again.output
-    assert f"ledger {told['ledger']}: all digests and payloads are correct" in again.stdout
+    assert f"ledger {reported['ledger']}: all digests and payloads are correct" in again.stdout
     *_, hint = again.stdout.splitlines()
     python, *options = shlex.split(hint)
     assert options == ["-m", "bookie.client.demo", *check]
@@ -58,19 +58,19 @@ def test_writes_and_reads_back(address: str) -> None:
 )
 def test_mismatch_fails(address: str, options: tuple[object, ...], complaint: str) -> None:
     """A wrong payload, a wrong digest and a missing entry end with an error and exit code 2."""
-    told = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
-    result = demo("--address", address, "--entries", 50, "--check", told["ledger"], *options)
+    reported = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
+    result = demo("--address", address, "--entries", 50, "--check", reported["ledger"], *options)
     assert result.exit_code == 2
     assert complaint in result.stderr
 
 
 def test_one_wrong_byte_fails(address: str) -> None:
     """An entry with a valid digest whose payload differs in one byte is found."""
-    told = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
+    reported = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
     host, port = address.split(":")
     digest = Digest.of()
     with Channel.connect(host, int(port)) as channel:
-        batch = channel.batch_read(told["ledger"], 0, 50)
+        batch = channel.batch_read(reported["ledger"], 0, 50)
         payloads = bytearray(b"".join(bytes(payload) for _, payload in batch.payloads(digest)))
         payloads[33 * 100 + 99] ^= 1
         channel.add_batch(1, 0, payloads, np.arange(51) * 100, digest=digest)

@@ -13,7 +13,7 @@ class Slow:
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
-        self.told = 0
+        self.cancelled = 0
         self.tidied = False
 
     async def run(self) -> None:
@@ -22,12 +22,12 @@ class Slow:
             self.begun.set()
             await asyncio.Event().wait()
         finally:
-            self.told += 1
+            self.cancelled += 1
             for _ in range(2):
                 try:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError:
-                    self.told += 1
+                    self.cancelled += 1
                     raise
             self.tidied = True
 
@@ -47,7 +47,7 @@ def test_an_end_from_outside_is_told_once() -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        assert (slow.told, slow.tidied, task.cancelled()) == (1, True, True)
+        assert (slow.cancelled, slow.tidied, task.cancelled()) == (1, True, True)
 
     asyncio.run(scenario())
 
@@ -64,7 +64,7 @@ def test_an_error_ends_all() -> None:
 
         with pytest.raises(ValueError, match="no more"):
             await together([slow.run(), fail()])
-        assert (slow.told, slow.tidied) == (1, True)
+        assert (slow.cancelled, slow.tidied) == (1, True)
 
     asyncio.run(scenario())
 

@@ -237,8 +237,8 @@ def test_batches_become_runs(bodies: list[bytes], lac: int | None) -> None:
     """Both layouts give the run of records and the LAC."""
     for message in (batch(bodies, lac), padded(bodies, lac)):
         assert pb.Response.FromString(message).batchReadResponse.body == bodies
-        run, told = framing_v3.batch_run(bytearray(message))
-        assert (bytes(run), told) == (entries.pack(bodies), lac)
+        run, reported = framing_v3.batch_run(bytearray(message))
+        assert (bytes(run), reported) == (entries.pack(bodies), lac)
 
 
 def test_the_padded_layout_stays_where_it_is() -> None:

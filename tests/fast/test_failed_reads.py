@@ -73,10 +73,10 @@ def test_what_cannot_be_read(damage: Callable[[Path], None], tmp_path: Path, cap
     assert one.storage.stats()["failed_reads"] == 10
     one.storage.tell_failed_reads()
     one.storage.tell_failed_reads()
-    told = [record for record in caplog.records if record.getMessage().startswith("the disk failed reads")]
-    facts = [tuple(getattr(record, name) for name in ("times", "ledger", "entry")) for record in told]
+    reported = [record for record in caplog.records if record.getMessage().startswith("the disk failed reads")]
+    facts = [tuple(getattr(record, name) for name in ("times", "ledger", "entry")) for record in reported]
     assert facts == [(10, 1, 0)]
-    assert told[0].levelno == logging.ERROR
+    assert reported[0].levelno == logging.ERROR
     held = one.direct.read(1, 7, count=1, size=MIB)
     held.release()
     one.storage.tell_failed_reads()

@@ -154,9 +154,9 @@ def test_a_door_open_to_everybody_is_told(
     """A warning is logged once, if other machines can reach the data port and it needs no authentication."""
     provider = TokenServer((b"open",)) if authenticates else None
     with caplog.at_level(logging.INFO), local_bookie(tmp_path, provider=provider, host=host) as bookie:
-        told = [record for record in caplog.records if "the data port has no authentication" in record.message]
-        assert len(told) == says
-        assert all((record.host, record.port) == bookie.address for record in told)  # type: ignore[attr-defined]
+        reported = [record for record in caplog.records if "the data port has no authentication" in record.message]
+        assert len(reported) == says
+        assert all((record.host, record.port) == bookie.address for record in reported)  # type: ignore[attr-defined]
 
 
 def test_time_to_authenticate(tmp_path: Path) -> None:

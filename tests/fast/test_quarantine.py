@@ -112,9 +112,9 @@ def test_each_reason_is_told_once(one: Opened, caplog: pytest.LogCaptureFixture)
     assert quarantine.put(stores(one), 1, REASONS[4])
     for _ in range(2):
         one.storage.tell_damage()
-    told = [record.__dict__ for record in caplog.records if record.levelno == logging.ERROR]
-    assert [(facts["ledger"], facts["reason"]) for facts in told] == [(1, BAD_RECORD), (1, REASONS[4])]
-    assert "bkadmin quarantine lift" in told[0]["remedy"]
+    reported = [record.__dict__ for record in caplog.records if record.levelno == logging.ERROR]
+    assert [(facts["ledger"], facts["reason"]) for facts in reported] == [(1, BAD_RECORD), (1, REASONS[4])]
+    assert "bkadmin quarantine lift" in reported[0]["remedy"]
     assert quarantine.listed(handle(one)) == [Quarantine(1, (REASONS[4], BAD_RECORD))]
 
 

@@ -24,14 +24,14 @@ def counted(table: RereadsTable, spans: list[tuple[int, int, int]]) -> list[tupl
 @given(spans=SPANS)
 def test_exact_while_there_is_room(spans: list[tuple[int, int, int]]) -> None:
     """Counts are exact in a table with space for all blocks."""
-    assert all(told == true for told, true in counted(RereadsTable(1 << 20), spans))
+    assert all(reported == true for reported, true in counted(RereadsTable(1 << 20), spans))
 
 
 @settings(deadline=None)
 @given(spans=SPANS)
 def test_never_more_than_the_truth(spans: list[tuple[int, int, int]]) -> None:
     """A table of one set forgets blocks, but never counts too many."""
-    assert all(told <= true for told, true in counted(RereadsTable(64), spans))
+    assert all(reported <= true for reported, true in counted(RereadsTable(64), spans))
 
 
 def test_the_block_read_longest_ago_gives_way() -> None:

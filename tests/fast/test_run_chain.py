@@ -113,9 +113,11 @@ def test_b7_a_run_that_is_lost_is_never_denied(tmp_path: Path, lost: tuple[int, 
         index.put_run(ledger, lost[1] + 7, 1, 1024, [5])
     index.abort()
     index.close()
-    assert any("names another next run" in problem or "names a next one" in problem for problem in told(tmp_path))
+    assert any(
+        "names another next run" in problem or "names a next one" in problem for problem in problems_of(tmp_path)
+    )
 
 
-def told(directory: Path) -> tuple[str, ...]:
+def problems_of(directory: Path) -> tuple[str, ...]:
     """Return the problems that the tools find in an index."""
     return verify_index(directory).problems

@@ -110,8 +110,8 @@ def seeds() -> list[bytes]:
     ]
     inside = [frames, START_TLS, frames[:100], b"\xff" * 50]
     behind = [b"", message, message[:5], message + message, message + hello, auth(2, "sasl", b""), hello, START_TLS]
-    told = {0: instead, BEHIND: behind, INSIDE: inside}
-    return [bytes([first]) + seed for first, texts in told.items() for seed in texts]
+    reported = {0: instead, BEHIND: behind, INSIDE: inside}
+    return [bytes([first]) + seed for first, texts in reported.items() for seed in texts]
 
 
 def main() -> None:

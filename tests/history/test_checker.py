@@ -155,8 +155,8 @@ def test_each_invariant_has_a_lie() -> None:
     """The planted violations cover every invariant that the checker's docstring lists."""
     from tests.history import checker
 
-    told = {line.split()[0] for line in (checker.__doc__ or "").splitlines() if line.startswith("    B")}
-    assert told == {invariant for invariant, _ in BAD.values()}
+    reported = {line.split()[0] for line in (checker.__doc__ or "").splitlines() if line.startswith("    B")}
+    assert reported == {invariant for invariant, _ in BAD.values()}
 
 
 def test_an_honest_history_is_not_accused() -> None:

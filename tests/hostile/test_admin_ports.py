@@ -89,8 +89,8 @@ def metric(bookie: BookieProcess, name: str, **labels: str) -> float:
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()
-    told = ",".join(f'{label}="{value}"' for label, value in labels.items())
-    found = re.search(rf"^{name}\{{{told}\}} (\S+)$", text, re.MULTILINE)
+    reported = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    found = re.search(rf"^{name}\{{{reported}\}} (\S+)$", text, re.MULTILINE)
     assert found, text
     return float(found[1])
 
@@ -124,9 +124,9 @@ def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: 
         assert len(list(bookie.ledgers.rglob("*.log"))) >= 4
         assert probe(bookie, "/readyz") == 200
         assert len(list(Path(f"/proc/{bookie.pid}/fd").iterdir())) <= 1024
-        told = bookie.log_since(logged)
-    assert "Traceback" not in told
-    assert told.count("turned away") < 400
+        reported = bookie.log_since(logged)
+    assert "Traceback" not in reported
+    assert reported.count("turned away") < 400
     assert bookie.stop() == 0
 
 

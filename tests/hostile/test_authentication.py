@@ -163,9 +163,9 @@ def test_nothing_secret_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixtu
             log_in(peer, 2, "sasl", SaslClient(USER, PASSWORD).session(""))
         with bookie.peer() as peer, pytest.raises((EOFError, ConnectionResetError)):
             log_in(peer, 2, "sasl", SaslClient("marker-user", "marker-wrong").session(""))
-    told = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
-    assert "not authenticated" in told
-    assert "marker" not in told
+    reported = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "not authenticated" in reported
+    assert "marker" not in reported
 
 
 def test_one_line_a_second_for_whatever_an_address_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

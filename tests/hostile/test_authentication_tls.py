@@ -96,6 +96,6 @@ def test_certificates_are_not_logged(tmp_path: Path, ca: Authority, caplog: pyte
         for unit in ("0:writer", "0:marker-role"):
             with TlsPeer(bookie.address, client_context(ca, ca.issue("marker-name", unit=unit))) as peer:
                 peer.ask(read(1, 0))
-    told = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
-    assert "'principal': 'writer'" in told
-    assert "marker" not in told
+    reported = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert "'principal': 'writer'" in reported
+    assert "marker" not in reported

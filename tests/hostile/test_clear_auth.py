@@ -213,12 +213,12 @@ def test_who_logged_in_before_start_tls(bookie: LocalBookie, ca: Authority) -> N
         log_in(peer, 3, "sasl", SaslClient("me", "p").session("127.0.0.1"))
         peer.sock.sendall(START_TLS + FIRST)
         shake(peer, ca)
-        told = said(3, receive(peer))
+        reported = said(3, receive(peer))
         assert peer.ask(add(1, 0, b"x")).code == OK
     with bookie.peer() as peer:
         log_in(peer, 3, "sasl", SaslClient("me", "p").session("127.0.0.1"))
         peer.sock.sendall(FIRST)
-        assert said(3, receive(peer)) == told, "in clear it is told the same"
+        assert said(3, receive(peer)) == reported, "in clear it is told the same"
     assert bookie.stat("auth_accepted") == 2
 
 

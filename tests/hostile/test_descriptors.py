@@ -107,7 +107,7 @@ def test_background_work_comes_later(small: Callable[..., BookieProcess]) -> Non
         for entry in range(32):
             assert peer.ask(add(1, entry, b"x" * MIB)).code == 0
         hold_all(bookie, flood)
-        for told in ("no entry log is collected", "no file descriptor is left; the scrub continues later"):
-            await_that(partial(is_logged, bookie, told), bookie)
+        for reported in ("no entry log is collected", "no file descriptor is left; the scrub continues later"):
+            await_that(partial(is_logged, bookie, reported), bookie)
         assert peer.ask(add(1, 32)).code == 0
     assert not is_logged(bookie, "found damage")

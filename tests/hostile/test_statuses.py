@@ -229,8 +229,8 @@ def check(peer: Peer, other: Peer, name: str, status: str) -> None:
     if status != "EOK":
         assert names <= {"status", "ledgerId", "entryId", "startEntryId"}
     elif v3.header.operation in (wire.READ_ENTRY, wire.BATCH_READ_ENTRY):
-        told = "maxLAC" in names
-        assert told == ("fence" not in name and "limbo" not in name)
+        reported = "maxLAC" in names
+        assert reported == ("fence" not in name and "limbo" not in name)
 
 
 @pytest.mark.parametrize("flushed", [False, True])

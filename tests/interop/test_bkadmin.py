@@ -59,9 +59,9 @@ def test_a_cluster_from_its_first_day_to_its_last(
     assert (copied["ledger"], copied["state"]) == (ledger, "copied")
     assert bkadmin("ledgermetadata", ledger)["segments"][0]["bookies"].count(ours.id) == 1
     assert bkadmin("readledger", ledger)["count"] == written
-    told = java_peer.shell(left.conf, "recover", "-f", "-q", ours.id)
-    assert str(ledger) in told
-    assert ours.id in told
+    reported = java_peer.shell(left.conf, "recover", "-f", "-q", ours.id)
+    assert str(ledger) in reported
+    assert ours.id in reported
     summed = bkadmin("clusterinfo")
     assert (summed["instance_id"], summed["bookies"], summed["writable"]) == (instance, 2, 2)
     ours.stop()

@@ -174,9 +174,9 @@ def is_refusal(answer: bytes) -> bool:
     """Return whether a frame in either protocol says that there is too much to do."""
     if answer[4] == v2.V3_HEADER_TAG:
         return pb.Response.FromString(answer[4:]).status == pb.ETOOMANYREQUESTS
-    told = v2.decode_response(answer[4:])
-    assert told is not None
-    return told.code == TOO_MANY_V2
+    reported = v2.decode_response(answer[4:])
+    assert reported is not None
+    return reported.code == TOO_MANY_V2
 
 
 @pytest.mark.parametrize("kind", KINDS)

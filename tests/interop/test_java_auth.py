@@ -113,9 +113,9 @@ def test_a_java_client_logs_in_and_works(
     life_of_a_ledger(client, 2)
     client.call("disconnect")
     for target in targets:
-        told = target.log_text()
-        assert f"principal={USER}" in told
-        assert "Pässwört" not in told
+        reported = target.log_text()
+        assert f"principal={USER}" in reported
+        assert "Pässwört" not in reported
 
 
 @pytest.mark.parametrize("v2", [True, False])

@@ -113,10 +113,10 @@ def test_explicit_lacs(new_client: NewClient, v2: bool) -> None:
     assert writing.call("add", handle=writer["handle"], n=10, size=SIZE)["added"] == 10
     tail = reading.call("tail", handles=[reader["handle"]], last=9, timeout_ms=30_000)
     assert (tail["entries"], tail["wrong"]) == (10, [])
-    told, deadline = -1, time.monotonic() + 30
-    while told != 9 and time.monotonic() < deadline:  # one bookie has the tail; a quorum may follow later
-        told = reading.call("explicit_lac", handle=reader["handle"])["lac"]
-    assert told == 9
+    reported, deadline = -1, time.monotonic() + 30
+    while reported != 9 and time.monotonic() < deadline:  # one bookie has the tail; a quorum may follow later
+        reported = reading.call("explicit_lac", handle=reader["handle"])["lac"]
+    assert reported == 9
 
 
 @pytest.mark.parametrize(("cluster", "parallel"), TAILS, indirect=["cluster"], ids=str, scope="module")

@@ -84,8 +84,8 @@ def test_java_reads_our_entry_logs(
     found, total = [], 0
     for log in sorted((bookie.ledgers / "current").glob("*.log"), key=lambda path: int(path.stem, 16)):
         found += entries(shell("readlog", str(int(log.stem, 16))))
-        told = shell("readlogmetadata", str(int(log.stem, 16)))
-        total += sum(int(size) for size in re.findall(rf"ledgerId={ledger}, size=(\d+)", told))
+        reported = shell("readlogmetadata", str(int(log.stem, 16)))
+        total += sum(int(size) for size in re.findall(rf"ledgerId={ledger}, size=(\d+)", reported))
     assert found == [(ledger, entry, HEADER + SIZE) for entry in range(COUNT)]
     assert total == COUNT * (4 + HEADER + SIZE)
 

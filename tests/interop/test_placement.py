@@ -121,16 +121,16 @@ def drawn(placement: Placement, given: dict[str, Any]) -> tuple[str, ...]:
 def java(java_peer: JavaPeer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What Java says to each case, from one process."""
     directory = tmp_path_factory.mktemp("placement")
-    asked, told = directory / "asked.json", directory / "told.json"
+    asked, reported = directory / "asked.json", directory / "told.json"
     cases = [{**one, "policy": CLASSES[one["policy"]]} for one in CASES.values()]
     asked.write_text(json.dumps(cases))
-    run_quietly(java_peer, asked, told)
-    return dict(zip(CASES, json.loads(told.read_text()), strict=True))
+    run_quietly(java_peer, asked, reported)
+    return dict(zip(CASES, json.loads(reported.read_text()), strict=True))
 
 
-def run_quietly(java_peer: JavaPeer, asked: Path, told: Path) -> None:
+def run_quietly(java_peer: JavaPeer, asked: Path, reported: Path) -> None:
     """Run without the messages of Java's policies, which log every choice that they had to make twice."""
-    command = java_peer.command("peer.Placements", str(asked), str(told), log_level="OFF")
+    command = java_peer.command("peer.Placements", str(asked), str(reported), log_level="OFF")
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
@@ -141,16 +141,16 @@ def test_decisions_are_javas(java: dict[str, Any], name: str) -> None:
     as a
     replacement of another.
     """
-    given, told = CASES[name], java[name]
+    given, reported = CASES[name], java[name]
     placement = ours(given)
     verdicts = [placement.adheres(one, given["write"], given["ack"]).name for one in given["judged"]]
-    assert verdicts == told["adheres"]
+    assert verdicts == reported["adheres"]
     counts = Counter(
         f"{place} {one}" for _ in range(given["draws"]) for place, one in enumerate(drawn(placement, given))
     )
     different = {
-        key: (counts[key], told["chosen"].get(key, 0))
-        for key in counts.keys() | told["chosen"].keys()
-        if abs(counts[key] - told["chosen"].get(key, 0)) > NEAR * given["draws"]
+        key: (counts[key], reported["chosen"].get(key, 0))
+        for key in counts.keys() | reported["chosen"].keys()
+        if abs(counts[key] - reported["chosen"].get(key, 0)) > NEAR * given["draws"]
     }
     assert not different, "ours, Java's"

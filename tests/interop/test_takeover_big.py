@@ -27,7 +27,7 @@ AT_ONCE = 4
 
 
 @contextmanager
-def told(what: str) -> Iterator[None]:
+def timed(what: str) -> Iterator[None]:
     """Print how long it took."""
     begun = time.monotonic()
     yield
@@ -60,7 +60,7 @@ def test_many_entries_there_and_back(
     java.start()
     writers = [client.call("create", password="pw") for _ in range(ENTRIES // A_LEDGER)]
     ledgers = [writer["ledger"] for writer in writers]
-    with told(f"{ENTRIES} entries of {SIZE} B in {len(ledgers)} ledgers written to Java"):
+    with timed(f"{ENTRIES} entries of {SIZE} B in {len(ledgers)} ledgers written to Java"):
         ask = {"client": client.name, "n": A_LEDGER, "size": SIZE, "window": 1000}
         for at in range(0, len(writers), AT_ONCE):
             adds = [client.driver.submit("add", handle=w["handle"], **ask) for w in writers[at : at + AT_ONCE]]
@@ -73,19 +73,19 @@ def test_many_entries_there_and_back(
         if writer["ledger"] in closed:
             client.call("close", handle=writer["handle"])
     java.kill()
-    with told("start of ours on these disks"):
+    with timed("start of ours on these disks"):
         ours.start()
     for ledger in fenced:
         assert client.driver.call("raw_add", ledger=ledger, entry=A_LEDGER, **raw)["code"] == FENCED
     for ledger in opened[:1]:
         assert client.driver.call("raw_add", ledger=ledger, entry=A_LEDGER, lac=A_LEDGER - 1, **raw)["code"] == 0
-    with told("all read by the Java client"):
+    with timed("all read by the Java client"):
         read_all(client, closed, recovery=False)
         read_all(client, fenced + opened[1:], recovery=True)
     assert ours.stop() == 0
-    with told("given back, locations rebuilt by upstream's command, Java started"):
+    with timed("given back, locations rebuilt by upstream's command, Java started"):
         give_back(java.ledgers)
         java.peer.shell(java.write_conf(), "rebuild-db-ledger-locations-index")
         java.start()
-    with told("all read from Java again"):
+    with timed("all read from Java again"):
         read_all(client, [ledger for ledger in ledgers if ledger != opened[0]], recovery=False)

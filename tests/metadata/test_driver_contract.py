@@ -178,12 +178,12 @@ def test_a_ledger_is_watched(cluster: Cluster) -> None:
     writer.ledgers.delete(11)
     seen.wait_equal(None)
     watch.close()
-    told = len(seen.values)
+    reported = len(seen.values)
     writer.ledgers.create(11, METADATA)
     other = Seen()
     reader.ledgers.watch(11, other)
     other.wait_for(lambda value: value is not None, "the new ledger")
-    assert len(seen.values) == told
+    assert len(seen.values) == reported
 
 
 def test_bookies_come_and_go(cluster: Cluster) -> None:

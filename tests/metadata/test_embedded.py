@@ -176,19 +176,19 @@ def test_sessions_end_by_the_clock(tmp_path: Path) -> None:
 
 def test_changes_are_told(store: EmbeddedStore) -> None:
     """Every change of every kind is reported until the watch ends."""
-    told: list[str] = []
-    end = store.watch(told.append)
+    reported: list[str] = []
+    end = store.watch(reported.append)
     session = store.open_session(60_000)
     store.put("a", b"", None)
     store.put("s", b"", None, session)
     store.increment("n")
     store.delete("a")
     store.close_session(session)
-    assert told == ["a", "s", "n", "a", "s"]
+    assert reported == ["a", "s", "n", "a", "s"]
     end()
     end()
     store.put("b", b"", None)
-    assert told[-1] == "s"
+    assert reported[-1] == "s"
 
 
 def test_concurrent_writers_lose_nothing(store: EmbeddedStore) -> None:

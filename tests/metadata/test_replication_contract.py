@@ -226,10 +226,10 @@ def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:
     ours, dead = cluster.connect(), cluster.connect()
     ours.replication.mark(7, ["a:1"], 1)
     assert dead.replication.claim("dead", Random(1), ignore) is not None
-    told = Seen()
-    assert ours.replication.claim("alive", Random(1), told) is None
+    reported = Seen()
+    assert ours.replication.claim("alive", Random(1), reported) is None
     dead.stop()
-    told.wait_for(lambda _: True, "of the lock's end")
+    reported.wait_for(lambda _: True, "of the lock's end")
     claim = ours.replication.claim("alive", Random(1), ignore)
     assert claim is not None
     assert claim.ledger == 7
@@ -279,9 +279,9 @@ def test_the_delay_of_lost_bookies(cluster: Cluster) -> None:
     seen.wait_equal(5)
     operator.replication.set_lost_bookie_delay_s(60)
     seen.wait_equal(60)
-    told = len(seen.values)
+    reported = len(seen.values)
     operator.replication.set_lost_bookie_delay_s(60)
-    seen.wait_for(lambda _: len(seen.values) > told, "of the same value")
+    seen.wait_for(lambda _: len(seen.values) > reported, "of the same value")
     watch.close()
 
 
@@ -299,16 +299,16 @@ def test_one_auditor_is_elected(cluster: Cluster) -> None:
     """The first candidate is elected, and the next one when it leaves; one that withdrew is not."""
     bystander, first, second, third = (cluster.connect() for _ in range(4))
     assert bystander.election.auditor() is None
-    told = [Seen() for _ in range(3)]
+    reported = [Seen() for _ in range(3)]
     standing = []
-    for driver, seen, name in zip((first, second, third), told, ("a:1", "b:1", "c:1"), strict=True):
+    for driver, seen, name in zip((first, second, third), reported, ("a:1", "b:1", "c:1"), strict=True):
         standing.append(driver.election.stand(name, seen))
         seen.wait_for(lambda value: value is not None, "whether it is elected")
-    assert [seen.values for seen in told] == [[True], [False], [False]]
+    assert [seen.values for seen in reported] == [[True], [False], [False]]
     assert third.election.auditor() == "a:1"
     standing[1].close()
     first.stop()
-    told[2].wait_equal(True)
+    reported[2].wait_equal(True)
     assert second.election.auditor() == "c:1"
     standing[2].close()
     assert second.election.auditor() is None

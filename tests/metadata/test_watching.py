@@ -122,7 +122,7 @@ def test_close_waits_for_the_listener(watcher: Watcher) -> None:
     assert not running
     entered.clear()
     watch.touch()
-    told = Seen()
-    watcher.add(Source().read, told)
-    told.wait_equal(0)
+    reported = Seen()
+    watcher.add(Source().read, reported)
+    reported.wait_equal(0)
     assert not entered.is_set()

@@ -27,10 +27,12 @@ def test_nothing_secret_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture
                 channel.add(7, 1, b"x", digest=other, lac=0, length=2)
         with pytest.raises(UnauthorizedAccess) as turned_away:
             ChannelV3.connect(*running.address, security=Security(auth=TokenClient(WRONG.encode())))
-        told = write(running.bookie.metrics()).decode() + repr(running.bookie.configuration())
-    told += "".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
-    told += f"{refused.value} {turned_away.value}"
+        reported = write(running.bookie.metrics()).decode() + repr(running.bookie.configuration())
+    reported += "".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    reported += f"{refused.value} {turned_away.value}"
     for line in ("messages_total 2", "accepted_total 1", "rejected_total 1", "sessions 0"):
-        assert f"pybookie_authentication_{line}\n" in told
-    assert "marker" not in told
-    assert not any(secret.hex() in told or repr(secret) in told for secret in (digest.master_key, other.master_key))
+        assert f"pybookie_authentication_{line}\n" in reported
+    assert "marker" not in reported
+    assert not any(
+        secret.hex() in reported or repr(secret) in reported for secret in (digest.master_key, other.master_key)
+    )

@@ -62,7 +62,8 @@ def test_a_broker_that_was_killed_finds_its_topics(world: Pulsar, connected: Any
     sender.deliver(range(150))
     consumer.acknowledge_cumulative(received(consumer, 150)[-1])
     wait_for(
-        lambda: world.told(topic)["cursors"]["kept"]["cursorLedgerLastEntry"] >= 0, "it is stored how far one read"
+        lambda: world.internal_stats(topic)["cursors"]["kept"]["cursorLedgerLastEntry"] >= 0,
+        "it is stored how far one read",
     )
     pending = sender.send(range(150, 5000))
     settle(pending[:500])

@@ -78,13 +78,13 @@ class Sender:
 
         acknowledged: Future[None] = Future()
 
-        def told(result: Any, _: Any) -> None:
+        def on_sent(result: Any, _: Any) -> None:
             if result == Result.Ok:
                 acknowledged.set_result(None)
             else:
                 acknowledged.set_exception(RuntimeError(str(result)))
 
-        self._producer.send_async(message(number), told)
+        self._producer.send_async(message(number), on_sent)
         return acknowledged
 
     def deliver(self, numbers: Iterable[int]) -> None:
@@ -162,7 +162,7 @@ class Pulsar:
                     found.append(ledger)
         return found
 
-    def told(self, topic: str) -> Any:
+    def internal_stats(self, topic: str) -> Any:
         """Return what the broker reports of the ledgers and cursors of a topic."""
         return self.broker.admin("GET", f"persistent/{topic}/internalStats")
 

@@ -54,8 +54,8 @@ def test_levels(usages: tuple[float, float], any_full: bool, were_full: str, exp
     """B15, ST8: a directory is full above the mark; if all were full, they must fall below the low mark together."""
     found = {one: used(usage, device) for device, (one, usage) in enumerate(zip((A, B), usages, strict=True))}
     state = judge(found, settings(any_full_is_read_only=any_full), were_full={Path(f"/{name}") for name in were_full})
-    told = [one.level.name.lower() for one in state.directories] + ["read-only"] * state.read_only
-    assert " ".join(told) == expected
+    reported = [one.level.name.lower() for one in state.directories] + ["read-only"] * state.read_only
+    assert " ".join(reported) == expected
 
 
 def test_a_file_system_counts_once() -> None:

@@ -28,37 +28,42 @@ def used(fraction: float, device: int = 1) -> Usage:
 @given(st.lists(st.floats(0, 1), max_size=30))
 def test_changes_alternate(usages: list[float]) -> None:
     """B15: whatever the disk does, read-only and writable alternate, and the last report is the last finding."""
-    told: list[DiskState] = []
+    reported: list[DiskState] = []
     now = [0.0]
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(now[0]))
-    monitor.follow(told.append)
+    monitor.follow(reported.append)
     for now[0] in usages:
         state = monitor.check()
-        assert told[-1].verdict() == state.verdict()
+        assert reported[-1].verdict() == state.verdict()
         assert state.read_only is (state.level == DiskLevel.FULL)
-    assert all(one.verdict() != other.verdict() for one, other in pairwise(told))
+    assert all(one.verdict() != other.verdict() for one, other in pairwise(reported))
 
 
 def test_a_refused_write_is_asked_for_at_each_check() -> None:
     """B15: a write that found no space makes the bookie read-only until one succeeds again."""
-    told: list[bool] = []
+    reported: list[bool] = []
     writes = iter([(), (A.path,), (A.path,), ()])
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(0.1), refused=lambda: next(writes))
-    monitor.follow(lambda state: told.append(state.read_only))
+    monitor.follow(lambda state: reported.append(state.read_only))
     for _ in range(4):
         monitor.check()
-    assert told == [False, False, True, False]  # the second one is False: no recovery fitted before, and one fits now
+    assert reported == [
+        False,
+        False,
+        True,
+        False,
+    ]  # the second one is False: no recovery fitted before, and one fits now
 
 
 def test_what_a_follower_could_not_take_is_told_again() -> None:
     """B15: a change that raised an exception in a follower is reported again by the next check."""
-    told: list[bool] = []
+    reported: list[bool] = []
     raising = [ValueError("odd")]
 
     def tell(state: DiskState) -> None:
         if state.read_only and raising:
             raise raising.pop()
-        told.append(state.read_only)
+        reported.append(state.read_only)
 
     now = [0.1]
     monitor = DiskMonitor([A], SETTINGS, measure=lambda _: used(now[0]))
@@ -69,7 +74,7 @@ def test_what_a_follower_could_not_take_is_told_again() -> None:
         monitor.check()
     monitor.check()
     monitor.check()
-    assert told == [False, False, True]
+    assert reported == [False, False, True]
 
 
 def test_the_thread_checks_by_itself_and_survives_a_dead_disk(caplog: pytest.LogCaptureFixture) -> None:
@@ -149,10 +154,10 @@ def test_a_restart_on_disks_that_were_full() -> None:
 
 def test_reasons_add_up() -> None:
     """Free space does not undo an operator's read-only mode."""
-    told: list[bool] = []
+    reported: list[bool] = []
     reasons: list[frozenset[str]] = []
     mode = Mode()
-    mode.follow(told.append)
+    mode.follow(reported.append)
     mode.follow_reasons(reasons.append)
     mode.set("disk", read_only=True)
     mode.set("operator", read_only=True)
@@ -160,17 +165,17 @@ def test_reasons_add_up() -> None:
     assert mode.read_only
     mode.set("operator", read_only=False)
     mode.set("operator", read_only=False)
-    assert told == [False, True, False]
+    assert reported == [False, True, False]
     assert reasons == [set(), {"disk"}, {"disk", "operator"}, {"operator"}, set()]
 
 
 def test_a_late_follower_learns_the_mode() -> None:
     """A late follower is told the present mode at once."""
     mode = Mode()
-    told: list[bool] = []
+    reported: list[bool] = []
     mode.set("config", read_only=True)
-    mode.follow(told.append)
-    assert told == [True]
+    mode.follow(reported.append)
+    assert reported == [True]
 
 
 @pytest.mark.parametrize(
@@ -224,8 +229,8 @@ def test_a_status_that_could_not_be_written_is_tried_again(tmp_path: Path, caplo
     mode.set("operator", read_only=True)
     monitor.check()
     monitor.check()
-    told = [one.getMessage() for one in caplog.records if "status file" in one.getMessage()]
-    assert len(told) == 2  # one for writable, one for read-only
+    reported = [one.getMessage() for one in caplog.records if "status file" in one.getMessage()]
+    assert len(reported) == 2  # one for writable, one for read-only
     directory.mkdir()
     monitor.check()
     found = read([directory])

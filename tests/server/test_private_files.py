@@ -70,8 +70,8 @@ def test_what_the_parts_write(tmp_path: Path) -> None:
     assert wide(tmp_path / "bookie") + wide(tmp_path / "index") == []
 
 
-@pytest.mark.parametrize(("mode", "told"), [(0o755, True), (0o750, False)])
-def test_what_is_there_stays_and_is_told(mode: int, told: bool, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("mode", "reported"), [(0o755, True), (0o750, False)])
+def test_what_is_there_stays_and_is_told(mode: int, reported: bool, caplog: pytest.LogCaptureFixture) -> None:
     """A directory of an earlier version keeps its mode, and one line names it if everyone may enter it."""
     root = Path(tempfile.mkdtemp(prefix="bookie-modes-"))
     try:
@@ -85,7 +85,7 @@ def test_what_is_there_stays_and_is_told(mode: int, told: bool, caplog: pytest.L
         locks.abandon()
         assert stat.S_IMODE(current.stat().st_mode) == mode
         lines = [record for record in caplog.records if "can access" in record.message]
-        assert [vars(record)["remedy"] for record in lines] == [f"chmod -R go= {root / 'journal'}"] * told
+        assert [vars(record)["remedy"] for record in lines] == [f"chmod -R go= {root / 'journal'}"] * reported
     finally:
         shutil.rmtree(root)
 

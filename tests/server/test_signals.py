@@ -43,12 +43,12 @@ def test_three_steps(where: str) -> None:
 
 def test_the_first_wish_counts() -> None:
     """A later reason neither changes the code nor runs the reaction again."""
-    told: list[str] = []
-    stop = Stop(lambda: told.append("asked"))
+    reported: list[str] = []
+    stop = Stop(lambda: reported.append("asked"))
     stop.check()
     stop.request(3)
     stop.request(0)
     assert stop.wait() == 3
-    assert told == ["asked"]
+    assert reported == ["asked"]
     with pytest.raises(StopRequested):
         stop.check()

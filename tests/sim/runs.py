@@ -33,7 +33,7 @@ class Run:
     def failed(self) -> bool:
         return bool(self.violations or self.problems)
 
-    def told(self) -> str:
+    def description(self) -> str:
         """The first violation or problem in one line."""
         if self.violations:
             first = self.violations[0]
@@ -78,7 +78,7 @@ def failures(
         for number, seed in enumerate(seeds):
             run = run_seed(seed, plant, small=small, cancels=cancels)
             if run.failed:
-                found.append((seed, run.told()))
+                found.append((seed, run.description()))
             if number % 50 == 49:
                 gc.collect()
     finally:

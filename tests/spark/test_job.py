@@ -52,11 +52,11 @@ def test_a_job_goes_on_where_it_ended(tmp_path: Path, capsys: pytest.CaptureFixt
     assert lazy.run(group, "bkpipe", [*words, "--fail-at", "b"]) == lazy.EXIT_FAILED
     assert capsys.readouterr().err == "bkpipe: b cannot be done\n"
     assert lazy.run(group, "bkpipe", words) == lazy.EXIT_PARTIAL
-    told = json.loads(capsys.readouterr().out)
-    assert told == json.loads((tmp_path / "summary.json").read_text())
-    assert (told["status"], told["exit_code"], told["resumed_units"]) == ("partial", 3, 1)
-    assert [one["size"] for one in told["units"]] == [97, 98, 99]
-    assert (told["client"], told["master"]) == ({"a": "b=c"}, "local[1]")
+    reported = json.loads(capsys.readouterr().out)
+    assert reported == json.loads((tmp_path / "summary.json").read_text())
+    assert (reported["status"], reported["exit_code"], reported["resumed_units"]) == ("partial", 3, 1)
+    assert [one["size"] for one in reported["units"]] == [97, 98, 99]
+    assert (reported["client"], reported["master"]) == ({"a": "b=c"}, "local[1]")
 
 
 @pytest.mark.parametrize(

@@ -126,12 +126,12 @@ def test_jobs_run_there(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path
     words = ["-u", world.uri, "--master", master, "--ledgers", ",".join(map(str, ids)), "-o", "json"]
     words += [word for key, value in CONF.items() for word in ("--conf", f"{key}={value}")]
 
-    def told(job: str, *options: str) -> Any:
+    def run_job(job: str, *options: str) -> Any:
         return json.loads(ran(tmp_path, "-m", "bookie.spark.bkpipe", job, *words, *options))
 
-    audited = told("audit", "--sample", "all", "--to", str(tmp_path / "audit"))
+    audited = run_job("audit", "--sample", "all", "--to", str(tmp_path / "audit"))
     assert (audited["findings"], audited["replicas"]) == (0, 2 * 333)
-    exported = told("export", "--to", str(tmp_path / "exported"))
+    exported = run_job("export", "--to", str(tmp_path / "exported"))
     assert (exported["ledgers"], exported["entries"]) == (3, 333)
     rows = spark.read.parquet(str(tmp_path / "exported"))
     assert {(row.ledger_id, row["count"]) for row in rows.groupBy("ledger_id").count().collect()} == {

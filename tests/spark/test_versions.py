@@ -37,11 +37,11 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, found: dict[str, str], messag
     assert message in str(error.value)
 
 
-def java(directory: Path, told: str, *, whole: bool = True) -> Path:
+def java(directory: Path, reported: str, *, whole: bool = True) -> Path:
     """A program that reports a Java version, with or without all modules."""
     program = directory / "bin" / "java"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\n[ $1 = -version ] || {'true' if whole else 'exit 1'}\necho '{told}' >&2\n")
+    program.write_text(f"#!/bin/sh\n[ $1 = -version ] || {'true' if whole else 'exit 1'}\necho '{reported}' >&2\n")
     program.chmod(0o755)
     return program
 

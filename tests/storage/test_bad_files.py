@@ -60,11 +60,11 @@ def test_a_damaged_log(words: str, tmp_path: Path, caplog: pytest.LogCaptureFixt
     logs[0].write_bytes(DAMAGE[words](logs[0].read_bytes()))
     before = logs[0].read_bytes()
     one = Opened(tmp_path, log_bytes_max=8192)
-    told = [record for record in caplog.records if record.getMessage() == "an entry log is damaged"]
-    assert [(getattr(record, "file", None), words in str(getattr(record, "problem", ""))) for record in told] == [
+    reported = [record for record in caplog.records if record.getMessage() == "an entry log is damaged"]
+    assert [(getattr(record, "file", None), words in str(getattr(record, "problem", ""))) for record in reported] == [
         (logs[0], True)
     ]
-    assert told[0].levelno == logging.ERROR
+    assert reported[0].levelno == logging.ERROR
     good = 0
     for at in sorted(model.ledgers[1].entries):
         held = one.direct.read(1, at, count=1, size=MIB)

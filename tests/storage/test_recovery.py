@@ -120,8 +120,8 @@ def test_damage_in_the_last_group(tmp_path: Path, at: int) -> None:
     denied. A completely written group was not torn by a crash, so the start is refused.
     """
     name, start = damaged_end(tmp_path, at)
-    told = rf"{name} is damaged at offset {start}: its last group .*skipReplayJournalInvalidRecord"
-    with pytest.raises(StartRefused, match=told):
+    reported = rf"{name} is damaged at offset {start}: its last group .*skipReplayJournalInvalidRecord"
+    with pytest.raises(StartRefused, match=reported):
         Opened(tmp_path, same_boot=True)
 
 

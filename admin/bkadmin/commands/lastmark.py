@@ -23,7 +23,7 @@ def command(*, admin: AdminPort, output: str) -> None:
 
     The marks are read from the files of --conf; with --admin, a running bookie is asked.
     """
-    show(output, "marks", asked(admin) if admin.given else read(admin.conf))
+    show(output, "marks", of_running_bookie(admin) if admin.given else read(admin.conf))
 
 
 def read(conf: Path | None) -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def read(conf: Path | None) -> list[dict[str, Any]]:
     return [row(mark.journal, mark.file_id, mark.offset, str(mark.path), counts=mark.counts) for mark in marks]
 
 
-def asked(admin: AdminPort) -> list[dict[str, Any]]:
+def of_running_bookie(admin: AdminPort) -> list[dict[str, Any]]:
     """Ask the running bookie for its marks."""
     from bookie.pb import bookie_service_pb2 as pb  # noqa: PLC0415
     from bookie.pb.bookie_service_pb2_grpc import BookieStub  # noqa: PLC0415

@@ -26,7 +26,7 @@ def command(context: click.Context, *, ledger: int, meta: bool, admin: AdminPort
     Without --admin, the index in the files of --conf is read as of the last checkpoint. With --admin, a running bookie
     is asked; the exit code is 3 when the connection was lost before the end of its answer.
     """
-    found, cut_off = asked(admin, ledger, meta=meta) if admin.given else (read(admin.conf, ledger), "")
+    found, cut_off = of_running_bookie(admin, ledger, meta=meta) if admin.given else (read(admin.conf, ledger), "")
     places = found.pop("places")
     show(output, "entries", None if meta else places, ledger=ledger, **found)
     if cut_off:
@@ -54,7 +54,7 @@ def read(conf: Path | None, ledger: int) -> dict[str, Any]:
     }
 
 
-def asked(admin: AdminPort, ledger: int, *, meta: bool) -> tuple[dict[str, Any], str]:
+def of_running_bookie(admin: AdminPort, ledger: int, *, meta: bool) -> tuple[dict[str, Any], str]:
     """Ask the running bookie. Return the ledger's state and entry locations, and why locations are missing, or "".
 
     `count` includes entries that are in the write cache only, which have no location yet.

@@ -22,6 +22,6 @@ def command(*, readwrite: bool, readonly: bool, everyone: bool, cluster: Cluster
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)
     chosen = {BookieState.WRITABLE: readwrite, BookieState.READ_ONLY: readonly}
-    wanted = {state for state, asked in chosen.items() if asked and not everyone} or set(BookieState)
+    wanted = {state for state, is_chosen in chosen.items() if is_chosen and not everyone} or set(BookieState)
     rows = [{"bookie": one, "state": state.value} for one, state in states.items() if state in wanted]
     show(output, "bookies", rows)

@@ -57,13 +57,13 @@ def command(
             return
         before: tuple[Series, int] | None = None
 
-        def told(samples: "pb.MetricsSamples") -> None:
+        def show_samples(samples: "pb.MetricsSamples") -> None:
             nonlocal before
             rows = table(samples, before, nonzero=nonzero)
             before = series(samples), samples.at_ms
             show_again(output, "metrics", rows, at_ms=Moment(samples.at_ms))
 
-        port.watch(stub.Watch, pb.WatchMetricsRequest(names=names, interval_ms=int(interval_s * 1000)), told)
+        port.watch(stub.Watch, pb.WatchMetricsRequest(names=names, interval_ms=int(interval_s * 1000)), show_samples)
 
 
 def series(samples: "pb.MetricsSamples") -> Series:

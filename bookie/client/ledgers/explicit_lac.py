@@ -19,7 +19,7 @@ class ExplicitLac:
         self._bookies = bookies
         self._window = window
         self._digest = digest
-        self._told = window.lac
+        self._written = window.lac
 
     async def tell_every(self, interval_s: float, known: Known) -> None:
         """Call `tell` at this interval until no more entries can be added."""
@@ -31,10 +31,10 @@ class ExplicitLac:
         """Write the LAC to the write set of its entry if no add has carried it. Errors of bookies are ignored."""
         lac = self._window.lac
         carried = lac if self._window.deferred else lac - 1
-        if carried > self._told:
-            self._told = carried
-        elif lac > self._told:
-            self._told = lac
+        if carried > self._written:
+            self._written = carried
+        elif lac > self._written:
+            self._written = lac
             ledger = self._window.ledger
             packet = self._digest.seal_lac(ledger, lac)
             writes = [

@@ -113,7 +113,7 @@ class Follower(Batched):
         failing_since: float | None = None
         while self._next > self._view.lac and not self._view.closed:
             error = None
-            asked = loop.time()
+            requested_at = loop.time()
             try:
                 answer = await self._unless_changed(
                     self._reads.read_last_add_confirmed_and_entry(self._next, self._poll_ms)
@@ -131,10 +131,10 @@ class Follower(Batched):
             if error is None or isinstance(error, MISSING):
                 failing_since = None
             else:
-                failing_since = failing_since if failing_since is not None else asked
+                failing_since = failing_since if failing_since is not None else requested_at
                 if now - failing_since > FAILURES_S:
                     raise error
-            if now - asked < pause_s:
+            if now - requested_at < pause_s:
                 await self._unless_changed(asyncio.sleep(pause_s))
                 pause_s = min(PAUSE_MAX_S, 2 * pause_s)
         return None

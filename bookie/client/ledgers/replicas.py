@@ -71,29 +71,29 @@ class Replicas:
         asking = self._in_turn(ask, turns) if self._rate.limited else ask
         while True:
             order = self.order(entry)
-            asked = order if among is None else [bookie for bookie in order if among(bookie)]
-            if not asked:
+            replicas = order if among is None else [bookie for bookie in order if among(bookie)]
+            if not replicas:
                 raise IllegalOperation(
                     f"ledger {self._view.ledger}, entry {entry}: none of its bookies supports this request"
                 )
             try:
-                return await self._race(asked, asking, judge, heard).run()
+                return await self._race(replicas, asking, judge, heard).run()
             except ClientClosed:
                 raise
             except BookKeeperError as error:
                 if not await self._moved(entry, set(order), error):
                     raise type(error)(
-                        f"ledger {self._view.ledger}, entry {entry}: no good answer from {', '.join(asked)}: {error}"
+                        f"ledger {self._view.ledger}, entry {entry}: no good answer from {', '.join(replicas)}: {error}"
                     ) from error
 
-    async def _moved(self, entry: int, asked: set[str], error: BookKeeperError) -> bool:
+    async def _moved(self, entry: int, replicas: set[str], error: BookKeeperError) -> bool:
         """Return whether other bookies hold the entry by now, because failed or retired bookies were replaced in
         the metadata.
         """
         if entry > self._view.lac and isinstance(error, MISSING):
             return False
         await self._view.look_again(self._store)
-        return not asked.issuperset(self.order(entry))
+        return not replicas.issuperset(self.order(entry))
 
     def _race(
         self,

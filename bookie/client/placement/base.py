@@ -114,5 +114,7 @@ class Policy(Placement):
 def not_enough(count: int, writable: Collection[str], excluded: Collection[str], why: str = "") -> NotEnoughBookies:
     """Return the error, with the number of bookies that exist."""
     out = sum(bookie in writable for bookie in set(excluded))
-    told = f"{len(writable)} are writable" + (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
-    return NotEnoughBookies(f"{count} bookies needed, {told}: start more bookies, or request a smaller ensemble")
+    present = (
+        f"{len(writable)} are writable" + (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
+    )
+    return NotEnoughBookies(f"{count} bookies needed, {present}: start more bookies, or request a smaller ensemble")

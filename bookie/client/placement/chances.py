@@ -60,10 +60,10 @@ def families(rows: Iterable[Row]) -> list[Family]:
         Family(
             f"bookie_client_{name}",
             Kind.GAUGE,
-            told,
+            help_text,
             tuple(
                 Sample(value, (("bookie", row.bookie),)) for row in rows if (value := getattr(row, field)) is not None
             ),
         )
-        for name, field, told in SAMPLES
+        for name, field, help_text in SAMPLES
     ]

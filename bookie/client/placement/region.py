@@ -79,8 +79,8 @@ class RegionPlacement(PlacedPolicy):
         listed = [region for region in config.regions.split(";") if region]
         self._durable_regions = 0
         if listed:
-            asked = config.regions_durable_min
-            self._durable_regions = DURABLE_MIN if asked < 0 else asked
+            configured = config.regions_durable_min
+            self._durable_regions = DURABLE_MIN if configured < 0 else configured
         if len(listed) < self._durable_regions:
             raise ConfigurationError(
                 f"reppMinimumRegionsForDurability={self._durable_regions}: "

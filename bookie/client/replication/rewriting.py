@@ -46,7 +46,7 @@ Runs = Mapping[str, Sequence[Run]]
 Written = tuple[int, NDArray[np.int64]]
 """The first of some entries that were sent, and the `lengths` of all of them."""
 
-LANES = 4
+SENDERS = 4
 BATCH_ENTRIES = 1000
 log = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Rewriter:
         shared = iter(pieces)
         try:
             work = known.metadata, target, shared, differ
-            await together(self._sender(sources, work, written, lost) for _ in range(LANES))
+            await together(self._sender(sources, work, written, lost) for _ in range(SENDERS))
             await target.finish()
             for first, lengths in written:
                 await _read_back(sources, bookie, first, lengths)

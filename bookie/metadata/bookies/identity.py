@@ -81,8 +81,8 @@ def bind_host(settings: IdentitySettings) -> str:
     """
     if settings.listening_interface:
         return _interface_address(settings.listening_interface)
-    told = settings.advertised_address or (_own_address(settings) if settings.use_host_name else LOOPBACK)
-    return LOOPBACK if is_loopback(told) else ANY_ADDRESS
+    advertised = settings.advertised_address or (_own_address(settings) if settings.use_host_name else LOOPBACK)
+    return LOOPBACK if is_loopback(advertised) else ANY_ADDRESS
 
 
 def is_loopback(host: str) -> bool:

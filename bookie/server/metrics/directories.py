@@ -29,11 +29,15 @@ def directory_families(state: DiskState) -> Iterator[Family]:
 
 def _labelled(states: Iterable[State]) -> Iterator[Family]:
     states = [one for one in states if one.kind in {LEDGER, INDEX, JOURNAL}]
-    told = [one for one in states if one.usage is not None]
+    measured = [one for one in states if one.usage is not None]
     for name, text, samples in (
         ("level", "0 ok, 1 nearly full, 2 full, 3 unusable.", [(one, int(one.level)) for one in states]),
-        ("usable_bytes", "bytes that may still be written.", [(one, one.usage.usable) for one in told if one.usage]),
-        ("size_bytes", "bytes of its file system.", [(one, one.usage.total) for one in told if one.usage]),
+        (
+            "usable_bytes",
+            "bytes that may still be written.",
+            [(one, one.usage.usable) for one in measured if one.usage],
+        ),
+        ("size_bytes", "bytes of its file system.", [(one, one.usage.total) for one in measured if one.usage]),
     ):
         found = tuple(Sample(value, (("kind", one.kind), ("directory", str(one.path)))) for one, value in samples)
         if found:

@@ -60,11 +60,11 @@ class Supervisor:
 
     def _run(self) -> None:
         every_s = watchdog_s()
-        told = float("-inf")
+        notified = float("-inf")
         while not self._done.is_set():
-            if every_s is not None and time.monotonic() - told >= every_s:
+            if every_s is not None and time.monotonic() - notified >= every_s:
                 notify("WATCHDOG=1")
-                told = time.monotonic()
+                notified = time.monotonic()
             failure = fatal.wait(POLL_S)
             if failure:
                 what, error = failure

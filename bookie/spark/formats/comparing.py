@@ -218,10 +218,10 @@ class Comparison:
     async def _read_singles(self, bookie: str, ledger: int, digest: Digest, into: tuple[Any, Any, Any], at: int) -> int:
         """Read entries with concurrent single reads; return their number."""
         entries, status, lengths = into
-        asked = entries[at : at + SINGLES_AT_ONCE]
-        answers = await self._bookies.read_many(bookie, ledger, asked)
+        requested = entries[at : at + SINGLES_AT_ONCE]
+        answers = await self._bookies.read_many(bookie, ledger, requested)
         size = 0
-        for k, entry in enumerate(asked.tolist(), at):
+        for k, entry in enumerate(requested.tolist(), at):
             try:
                 stored = answers.stored(entry)
             except NOTHING_THERE:
@@ -234,7 +234,7 @@ class Comparison:
             except DigestMismatch:
                 status[k] = DIGEST
         await self._pay(bookie, size)
-        return len(asked)
+        return len(requested)
 
     async def _pay(self, bookie: str, size: int) -> None:
         await self._throttles.setdefault(bookie, RateLimit(self._bytes_per_s)).take(size)

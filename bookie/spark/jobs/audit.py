@@ -80,11 +80,11 @@ def command(  # one parameter for each option
       bkpipe audit --sample all --rate 20m --to /audits/today --state /audits/today/state
       bkpipe audit --again /audits/today --to /audits/again --state /audits/again/state
     """
-    asked = {"uri": cluster.uri, "ledgers": ledgers, "unit": unit, "to": str(target), "kind": kind, **given}
+    options = {"uri": cluster.uri, "ledgers": ledgers, "unit": unit, "to": str(target), "kind": kind, **given}
     ranges = _chosen(ledgers, given["rate"])
     if given["again"] is not None:
         ranges = ledgers_unread(given["again"], ranges)
-    with job.open(**asked) as state:
+    with job.open(**options) as state:
         settings = dict(cluster.settings)
         if job.dry_run:
             units = ledger_units(cluster.uri, settings, ranges, unit)

@@ -60,11 +60,11 @@ def command(
       bkpipe diff -u grpc://h1:3182 --other zk+hierarchical://h2:2181/ledgers
       bkpipe diff -u grpc://h1:3182 --other grpc://h2:3182 --content --state /diffs/state --to /diffs/found
     """
-    asked = {"uri": cluster.uri, "other": other, "ledgers": ledgers, "to": str(target), **given}
+    options = {"uri": cluster.uri, "other": other, "ledgers": ledgers, "to": str(target), **given}
     from bookie.spark.options import Options  # noqa: PLC0415  # --help does not need it
 
     ranges = Options(job.name, {"ledgers": ledgers}).ranges("ledgers")
-    with job.open(**asked) as state:
+    with job.open(**options) as state:
 
         def units() -> list[str]:
             if not given["content"]:
@@ -90,14 +90,14 @@ def _tell(job: Job, facts: list[dict[str, Any]], *, content: bool) -> int:
     metadata, *contents = facts
     counts = dict(metadata["counts"])
     rows = metadata["rows"]
-    told: dict[str, Any] = {}
+    totals: dict[str, Any] = {}
     if content:
         counts["content"] = sum(one["differ"] for one in contents)
         rows = [*rows, *(row for one in contents for row in one["rows"])][:LISTED_MAX]
-        told = {name: sum(one[name] for one in contents) for name in ("ledgers_read", "open_read", "entries_read")}
+        totals = {name: sum(one[name] for one in contents) for name in ("ledgers_read", "open_read", "entries_read")}
         pairs = [pair for one in contents for pair in one["open_to"].items()]
-        told["open_compared_to"] = dict(pairs[:LISTED_MAX])
-    return job.end(rows, called="differences", well=not sum(counts.values()), **counts, **told)
+        totals["open_compared_to"] = dict(pairs[:LISTED_MAX])
+    return job.end(rows, called="differences", well=not sum(counts.values()), **counts, **totals)
 
 
 def _read(
@@ -157,8 +157,8 @@ def _compared(
         .when(f.col("a.state").isNull(), f.lit("only_there"))
         .when(changed != "", f.lit("differs"))
     )
-    told = f.when(difference == "differs", changed).otherwise(f.lit(""))
-    found = both.select("ledger_id", difference.alias("difference"), told.alias("columns"))
+    columns = f.when(difference == "differs", changed).otherwise(f.lit(""))
+    found = both.select("ledger_id", difference.alias("difference"), columns.alias("columns"))
     found = found.where("difference is not null").persist()
     try:
         counts = {row["difference"]: row["count"] for row in found.groupBy("difference").count().collect()}

@@ -46,9 +46,9 @@ def command(
       bkpipe export -u grpc://h1:3182 --to /exports/today
       bkpipe export --log orders --to /exports/orders --state /exports/orders.state
     """
-    asked = {"uri": cluster.uri, "ledgers": ledgers, "log": log_name, "to": str(target)}
+    options = {"uri": cluster.uri, "ledgers": ledgers, "log": log_name, "to": str(target)}
     named = _named(ledgers, log_name)
-    with job.open(**asked) as state, cluster.client() as client:
+    with job.open(**options) as state, cluster.client() as client:
         ids = list(named) or _ids(client, log_name)
         left = [one for one in ids if str(one) not in state.done]
         if job.dry_run:

@@ -71,7 +71,7 @@ def command(
     with job.open(uri=cluster.uri, origin=str(origin), **sizes) as state:
         left = [one for one in ids if str(one) not in state.done]
         if job.dry_run:
-            planned = ({"ledger": one, "done": one not in left, **_told(manifest, one)} for one in ids)
+            planned = ({"ledger": one, "done": one not in left, **_exported(manifest, one)} for one in ids)
             return job.end(planned, called="ledgers")
         plan = {one: {**manifest["ledgers"][str(one)], **{k: v for k, v in sizes.items() if v}} for one in left}
         if left:
@@ -83,11 +83,11 @@ def command(
         new = {str(one): state.done[str(one)]["new"] for one in ids}
     target = id_map or origin / "id-map.json"
     write_file(target, json.dumps(new, indent=1).encode())
-    entries = sum(_told(manifest, one)["entries"] for one in ids)
+    entries = sum(_exported(manifest, one)["entries"] for one in ids)
     return job.end(ledgers=len(ids), entries=entries, map=str(target))
 
 
-def _told(manifest: Mapping[str, Any], ledger: int) -> dict[str, Any]:
+def _exported(manifest: Mapping[str, Any], ledger: int) -> dict[str, Any]:
     return {key: manifest["ledgers"][str(ledger)][key] for key in ("entries", "bytes")}
 
 

@@ -65,8 +65,8 @@ def command(job: Job, spark: Sessions, paths: Sequence[str], **given: Any) -> in
         return ["\n".join(group) for group in in_groups(names, given["unit"])]
 
     kept = {name: one for name, one in given.items() if name not in {"target", *SECRET}}
-    asked = {"paths": sorted(paths), **kept}
-    with job.open(**asked) as state:
+    options = {"paths": sorted(paths), **kept}
+    with job.open(**options) as state:
         if job.dry_run:
             names = [name for unit in logs() for name in unit.splitlines()]
             return job.end([{"log": name} for name in names], called="logs")

@@ -94,8 +94,8 @@ def command(  # one parameter for each option
     findings = given["findings"]
     if lost and findings:
         raise IllegalOperation("--lost and --findings cannot be combined; give one of them")
-    asked = {"lost": sorted(lost), "findings": findings and str(findings), "replace": given["replace"]}
-    with job.open(uri=cluster.uri, ledgers=ledgers, unit=unit, kind=given["kind"], **asked) as state:
+    chosen = {"lost": sorted(lost), "findings": findings and str(findings), "replace": given["replace"]}
+    with job.open(uri=cluster.uri, ledgers=ledgers, unit=unit, kind=given["kind"], **chosen) as state:
         if PLAN in state.done and all(one in state.done for one in state.done[PLAN]["units"]):
             return _tell(job, state, {}, given["target"])
         with spark.open(job.name) as session:
@@ -109,8 +109,8 @@ def command(  # one parameter for each option
                 plan = _planned(parts(), unit, None if job.dry_run else into)
                 plan["remedies"] = remedies(counts_left(session, findings, ledgers), findings) if findings else []
             if job.dry_run:
-                told = {"remedies": plan["remedies"]} if findings else {}
-                return job.end(plan["bookies"], called="bookies", ledgers=plan["ledgers"], **told)
+                extra = {"remedies": plan["remedies"]} if findings else {}
+                return job.end(plan["bookies"], called="bookies", ledgers=plan["ledgers"], **extra)
             if PLAN not in state.done:
                 state.note(PLAN, **plan)
             mended = _mending(session, cluster, plan, into, {**given, "rate": rate})
@@ -276,5 +276,5 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
     write_file(target / "report.html", text.encode())
     counts = {name: states[name] for name in (*DONE, *NOT_DONE)}
     bookies = [row["bookie_id"] for row in plan["bookies"]]
-    told = {"remedies": plan["remedies"]} if plan["remedies"] else {}
-    return job.end(left, called="left", well=not left, lost=bookies, ledgers=plan["ledgers"], **counts, **sums, **told)
+    extra = {"remedies": plan["remedies"]} if plan["remedies"] else {}
+    return job.end(left, called="left", well=not left, lost=bookies, ledgers=plan["ledgers"], **counts, **sums, **extra)

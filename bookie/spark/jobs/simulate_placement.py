@@ -18,7 +18,7 @@ from bookie.spark.job import Job, with_job
 from bookie.spark.job_options import target_option
 from bookie.spark.plots import line_plot, page
 from bookie.spark.runs import Runs, with_runs
-from bookie.spark.simulation.asked import scenarios, with_scenarios
+from bookie.spark.simulation.options import scenarios, with_scenarios
 
 PLOTS = {
     "Fullest and emptiest bookie": (("filled_max", "filled_min"), "used share of the disk"),
@@ -53,8 +53,8 @@ def command(job: Job, runs: Runs, **given: Any) -> int:
     from bookie.spark.simulation.cluster import simulate  # noqa: PLC0415
 
     runs_asked = {one.name: one for one in scenarios(given)}
-    asked = {name: one for name, one in given.items() if name != "target"}
-    with job.open(**asked) as state:
+    options = {name: one for name, one in given.items() if name != "target"}
+    with job.open(**options) as state:
         if job.dry_run:
             planned = [{"scenario": name, "done": name in state.done} for name in runs_asked]
             return job.end(planned, called="runs")

@@ -66,12 +66,12 @@ def command(job: Job, runs: Runs, logs: tuple[Path, ...], **given: Any) -> int:
     from bookie.spark.reread.replay import replay  # noqa: PLC0415
 
     files = files_of(logs)
-    asked = {one.name: one for one in _replays(files, given)}
+    replays = {one.name: one for one in _replays(files, given)}
     options = {name: value for name, value in given.items() if name not in {"by", "target"}}
     with job.open(logs=[[str(one), one.stat().st_size] for one in files], **options) as state:
         if job.dry_run:
-            return job.end(({"replay": name, "done": name in state.done} for name in asked), called="replays")
-        outcomes = runs.outcomes(job, state, "replay", replay, asked)
+            return job.end(({"replay": name, "done": name in state.done} for name in replays), called="replays")
+        outcomes = runs.outcomes(job, state, "replay", replay, replays)
     rows = [{key: value for key, value in one.items() if key not in {"ledgers", "clients"}} for one in outcomes]
     if given["target"]:
         _write(given["target"], rows)

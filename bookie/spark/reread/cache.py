@@ -195,18 +195,18 @@ class CacheModel:
         whole = page.first + page.slots == entry
         return page.slots if whole and (early or page.taken >= page.slots // 2) else 0
 
-    def _load(self, ledger: int, entry: int, asked: int, record: int, last: int, *, early: bool) -> Page:
+    def _load(self, ledger: int, entry: int, requested: int, record: int, last: int, *, early: bool) -> Page:
         """Perform one disk read and publish its page."""
         most_bytes, most_entries = self._limits()
         ahead = self._in_order(ledger, entry, early=early)
         left = last - entry + 1
-        wanted = asked * record
+        wanted = requested * record
         if ahead:
             wanted = max(wanted, most_bytes)
-            entries = max(min(most_entries, ahead * GROWTH), asked)
+            entries = max(min(most_entries, ahead * GROWTH), requested)
         else:
             wanted = max(wanted, record)
-            entries = max(asked, 1)
+            entries = max(requested, 1)
         span = max(min(min(left, entries) * record, wanted, self._segment // 2), record)
         slots = span // record
         if slots * record != span and slots > 1:

@@ -32,23 +32,23 @@ class Replay:
         return f"{one.cache_bytes >> 20} MiB, {one.readahead_entries} ahead{kind}"
 
 
-def replay(asked: Replay, log: AccessLog | None = None) -> dict[str, Any]:
+def replay(wanted: Replay, log: AccessLog | None = None) -> dict[str, Any]:
     """Replay a log and return the results as a row; without `log`, the files are read."""
     if log is None:
-        log = read_log(Path(path) for path in asked.paths)
-    one = asked.settings
+        log = read_log(Path(path) for path in wanted.paths)
+    one = wanted.settings
     each = CacheSettings(
-        one.cache_bytes // asked.directories,
+        one.cache_bytes // wanted.directories,
         one.segment_bytes,
         one.readahead_entries,
         one.readahead_bytes,
         one.adaptive,
     )
-    models = [CacheModel(each) for _ in range(asked.directories)]
+    models = [CacheModel(each) for _ in range(wanted.directories)]
     served: tuple[Counter[int], Counter[str]] = Counter(), Counter()
     brought: tuple[Counter[int], Counter[str]] = Counter(), Counter()
     for ledger, entry, count, client in log.reads:
-        model = models[ledger % asked.directories]
+        model = models[ledger % wanted.directories]
         before = model.counts.readahead_batch_count
         model.read(ledger, entry, count, log.record_bytes[ledger], log.last[ledger])
         more = model.counts.readahead_batch_count - before
@@ -59,7 +59,7 @@ def replay(asked: Replay, log: AccessLog | None = None) -> dict[str, Any]:
     for model in models:
         total.update(asdict(model.counts))
     return {
-        "replay": asked.name,
+        "replay": wanted.name,
         "cache_mib": one.cache_bytes >> 20,
         "readahead_entries": one.readahead_entries,
         "adaptive": one.adaptive,

@@ -50,7 +50,7 @@ class CursorFile:
         if self._file is None:
             return fresh
         try:
-            text, _, told = self._file.read_bytes().strip().rpartition(b",")
+            text, _, checksum = self._file.read_bytes().strip().rpartition(b",")
         except FileNotFoundError:
             return fresh
         except OSError as error:
@@ -61,7 +61,7 @@ class CursorFile:
             return fresh
         fields = text.split(b",")
         whole = all(field.isdigit() and len(field) <= 18 for field in fields)
-        if told != b"%08x" % crc32c(text) or not whole or len(fields) != 9 or int(fields[0]) != LAYOUT:
+        if checksum != b"%08x" % crc32c(text) or not whole or len(fields) != 9 or int(fields[0]) != LAYOUT:
             log.warning(
                 "the position of the scrub is damaged; the scrub begins from the start", extra={"file": self._file}
             )

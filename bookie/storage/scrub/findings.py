@@ -47,11 +47,11 @@ class Finding:
 
     def facts(self) -> dict[str, object]:
         """Return the fields for a log line."""
-        told: dict[str, object] = {"kind": self.kind.value, "directory": self.directory}
+        facts: dict[str, object] = {"kind": self.kind.value, "directory": self.directory}
         if self.log_id >= 0:
-            told["log"] = f"{self.log_id:x}.log"
+            facts["log"] = f"{self.log_id:x}.log"
         if self.is_entry:
-            told |= {"ledger": self.ledger, "entry": self.entry}
+            facts |= {"ledger": self.ledger, "entry": self.entry}
         if self.offset >= 0:
-            told["offset"] = self.offset
-        return told | ({"why": self.why} if self.why else {})
+            facts["offset"] = self.offset
+        return facts | ({"why": self.why} if self.why else {})

@@ -206,9 +206,9 @@ class _Scan:
 
     def _opened(self) -> LogRows:
         sheet = RowSheet([Digester(DUMMY, bytes(20))], digests=True, rows_max=ROWS, digest_of=self._of.digests)
-        told = read_map(self._path)
-        if told is not None and len(told.ledgers) <= MAP_LEDGERS_MAX:
-            sheet.know(told.ledgers.tolist(), self._of.ask_digests(told.ledgers))
+        ledger_map = read_map(self._path)
+        if ledger_map is not None and len(ledger_map.ledgers) <= MAP_LEDGERS_MAX:
+            sheet.know(ledger_map.ledgers.tolist(), self._of.ask_digests(ledger_map.ledgers))
         return LogRows(self._path, sheet, pace=self._of.pace)
 
     def _read(self, rows: LogRows) -> None:

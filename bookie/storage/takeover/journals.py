@@ -33,7 +33,7 @@ def with_journals(known: dict[int, Ledger], directories: list[Path]) -> dict[int
             path = directory / f"{file_id:x}.txn"
             for ledger, kind, data in _records(path, file_id):
                 if ledger in found:
-                    found[ledger] = _told(found[ledger], kind, data)
+                    found[ledger] = _with_record(found[ledger], kind, data)
     late = sum(row.fenced and not known[ledger].fenced for ledger, row in found.items())
     if late:
         log.info("fences were found in journals that the ledgers index lacks count=%d", late)
@@ -55,7 +55,7 @@ def _records(path: Path, file_id: int) -> Iterator[tuple[int, int, bytes]]:
             yield ledger, kind, file.read(length + SIZE.size - FRAME_BYTES)
 
 
-def _told(ledger: Ledger, kind: int, data: bytes) -> Ledger:
+def _with_record(ledger: Ledger, kind: int, data: bytes) -> Ledger:
     if kind == FENCE:
         return ledger._replace(fenced=True)
     if kind not in {KEY, LAC} or len(data) < SIZE.size:

@@ -169,14 +169,14 @@ def map_problem(path: Path, header: tuple[int, int], sums: dict[int, int]) -> st
     """Return the first contradiction between the ledgers map and the records; empty if there is none."""
     offset, count = header
     try:
-        told = _read_map(path, offset)
+        ledger_map = _read_map(path, offset)
     except ValueError as error:
         return f"the ledgers map at {offset} cannot be read: {error}"
-    if len(told) != count:
-        return f"the header says {count} ledgers, but the map has {len(told)}"
-    for ledger in sorted(told.keys() | sums.keys()):
-        if told.get(ledger) != sums.get(ledger):
-            return f"ledger {ledger} has {sums.get(ledger, 0)} bytes here, but the map says {told.get(ledger, 0)}"
+    if len(ledger_map) != count:
+        return f"the header says {count} ledgers, but the map has {len(ledger_map)}"
+    for ledger in sorted(ledger_map.keys() | sums.keys()):
+        if ledger_map.get(ledger) != sums.get(ledger):
+            return f"ledger {ledger} has {sums.get(ledger, 0)} bytes here, but the map says {ledger_map.get(ledger, 0)}"
     return ""
 
 
@@ -186,7 +186,7 @@ def _read_map(path: Path, offset: int) -> dict[int, int]:
             raise ValueError("its offset is negative")
         file.seek(offset)
         data = file.read(MAP_BYTES_MAX)
-    told: dict[int, int] = {}
+    ledgers: dict[int, int] = {}
     at = 0
     while len(data) - at >= MAP_HEAD.size:
         size, ledger, entry, count = MAP_HEAD.unpack_from(data, at)
@@ -194,8 +194,8 @@ def _read_map(path: Path, offset: int) -> dict[int, int]:
             break  # the padding of the last block
         if (ledger, entry) != (-1, -2) or count < 0 or size != 20 + 16 * count or len(data) - at < 4 + size:
             raise ValueError(f"there is no map record at offset {offset + at}")
-        told |= struct.iter_unpack(">qq", data[at + MAP_HEAD.size : at + 4 + size])
+        ledgers |= struct.iter_unpack(">qq", data[at + MAP_HEAD.size : at + 4 + size])
         at += 4 + size
     if not at:
         raise ValueError("the file ends there")
-    return told
+    return ledgers

@@ -58,9 +58,9 @@ def journal_facts(directories: Iterable[Path], *, skip_unreadable: bool = False)
 
 def _take_in(path: Path, rows: JournalRows, facts: dict[int, LedgerFacts]) -> None:
     """Add the keys, fences and LACs of one file, in order. Of two keys the first one counts, as in a replay."""
-    told = np.flatnonzero(rows.kind < 0)
+    metadata_rows = np.flatnonzero(rows.kind < 0)
     columns: Sequence[list[int]] = [
-        column[told].tolist() for column in (rows.ledger, rows.kind, rows.position, rows.length)
+        column[metadata_rows].tolist() for column in (rows.ledger, rows.kind, rows.position, rows.length)
     ]
     fd = os.open(path, os.O_RDONLY)
     try:

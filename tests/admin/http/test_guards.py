@@ -72,12 +72,12 @@ def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: P
     bookie = cluster_of(adminTokensFile=str(tokens)).bookies[0]
     assert "127.0.0.1:8080" in line
     command = line.replace("127.0.0.1:8080", bookie.planes["http"])
-    refused, told = (
+    refused, metric_lines = (
         subprocess.check_output(["sh", "-c", command], env={**os.environ, "TOKEN": token}, stderr=subprocess.DEVNULL)
         for token in ("wrong", OPERATE)
     )
     assert b"the caller is unknown" in refused
-    assert json.loads(told) == {"readOnly": True}
+    assert json.loads(metric_lines) == {"readOnly": True}
     assert Port(bookie.planes["http"], OPERATE).get("/api/v1/bookie/state/readonly").json == {"readOnly": True}
 
 
@@ -197,10 +197,10 @@ def test_answers_that_nobody_takes_have_a_budget(cluster_of: Callable[..., Clust
             sock.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
         name = 'pybookie_port_peers_turned_away_total{port="http",reason="slow_reader"}'
         deadline = time.monotonic() + 60
-        while not any(float(line.split()[-1]) >= 37 for line in told(cluster.port) if line.startswith(name)):
+        while not any(float(line.split()[-1]) >= 37 for line in metric_lines(cluster.port) if line.startswith(name)):
             assert time.monotonic() < deadline
 
 
-def told(port: Port) -> list[str]:
+def metric_lines(port: Port) -> list[str]:
     """Read all metrics."""
     return port.get("/metrics").text.splitlines()

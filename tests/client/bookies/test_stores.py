@@ -66,25 +66,25 @@ def test_watches(tmp_path: Path) -> None:
     """Watches of a ledger and of the bookies are reported on the event loop; after `close` no event arrives."""
 
     async def work(store: MetadataStore) -> None:
-        told: asyncio.Queue[Any] = asyncio.Queue()
+        reported: asyncio.Queue[Any] = asyncio.Queue()
         here = threading.get_ident()
 
         def listen(value: Any) -> None:
             assert threading.get_ident() == here
-            told.put_nowait(value)
+            reported.put_nowait(value)
 
         watch = store.watch(5, listen)
-        assert await asyncio.wait_for(told.get(), 60) is None
+        assert await asyncio.wait_for(reported.get(), 60) is None
         made = await store.create(5, OPEN)
-        assert (await asyncio.wait_for(told.get(), 60)).version == made.version
+        assert (await asyncio.wait_for(reported.get(), 60)).version == made.version
         watch.close()
         bookies = store.watch_bookies(listen, read_only=False)
-        assert await asyncio.wait_for(told.get(), 60) == frozenset()
+        assert await asyncio.wait_for(reported.get(), 60) == frozenset()
         await store.write(5, replace(OPEN, state=LedgerState.IN_RECOVERY), made.version)
         await store.run(store.driver.registrations.register, "a:1", b"", read_only=False)
-        assert await asyncio.wait_for(told.get(), 60) == await store.bookies(read_only=False) == {"a:1"}
+        assert await asyncio.wait_for(reported.get(), 60) == await store.bookies(read_only=False) == {"a:1"}
         bookies.close()
-        assert told.empty()
+        assert reported.empty()
 
     with_store(tmp_path, work)
 

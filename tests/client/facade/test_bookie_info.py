@@ -37,19 +37,19 @@ def test_space_is_told_to_threads(uri: str, cluster: list[BookieProcess]) -> Non
         first: Queue[Mapping[str, BookieInfo]] = Queue()
         second: Queue[Mapping[str, BookieInfo]] = Queue()
         subscription = infos.subscribe(first.put)
-        while len(told := first.get(timeout=60)) < len(cluster):
+        while len(reported := first.get(timeout=60)) < len(cluster):
             pass
-        assert told.keys() == infos.known.keys() == bk.bookies()
-        assert all(info.total >= info.free > 0 for info in told.values())
+        assert reported.keys() == infos.known.keys() == bk.bookies()
+        assert all(info.total >= info.free > 0 for info in reported.values())
         assert infos.errors == {}
         for _ in range(2):
             subscription.close()
         infos.subscribe(second.put)
-        assert second.get(timeout=60).keys() == told.keys()
+        assert second.get(timeout=60).keys() == reported.keys()
         while not first.empty():
             first.get()
         infos.refresh()
-        assert second.get(timeout=60).keys() == told.keys()
+        assert second.get(timeout=60).keys() == reported.keys()
         assert first.empty()
     subscription.close()
     with pytest.raises(ClientClosed):

@@ -198,19 +198,19 @@ def test_closing_the_client_wakes_all_threads(uri: str) -> None:
 def test_a_call_that_waits_is_refused_on_the_clients_own_thread(uri: str) -> None:
     """In a future's callback a call that waits would wait for itself, so it is refused."""
     with BookKeeper(uri) as bk, bk.create_ledger() as ledger:
-        told: Future[Any] = Future()
+        reported: Future[Any] = Future()
 
         def callback(_: Future[Any]) -> None:
             if threading.current_thread() is threading.main_thread():
-                told.set_result("the read was done before it was asked")
+                reported.set_result("the read was done before it was asked")
                 return
             try:
-                told.set_result(ledger.append(b"y"))
+                reported.set_result(ledger.append(b"y"))
             except IllegalOperation as error:
-                told.set_result(str(error))
+                reported.set_result(str(error))
 
         ledger.read_last_add_confirmed_async().add_done_callback(callback)
-        assert told.result() in (
+        assert reported.result() in (
             "the read was done before it was asked",
             "a call that waits was made on the client's own thread: use another thread, or bookie.client.aio",
         )

@@ -95,7 +95,7 @@ READ, DIGEST, TIMEOUT = ReadError("x"), DigestMismatch("x"), RequestTimeout("x")
 
 
 @pytest.mark.parametrize(
-    ("errors", "told"),
+    ("errors", "reported"),
     [
         ((MISSING, MISSING, MISSING), MISSING),
         ((MISSING, UNAVAILABLE, MISSING), UNAVAILABLE),
@@ -106,14 +106,14 @@ READ, DIGEST, TIMEOUT = ReadError("x"), DigestMismatch("x"), RequestTimeout("x")
         ((TIMEOUT, UNAVAILABLE, DIGEST), TIMEOUT),
     ],
 )
-def test_the_error_that_tells_most(errors: tuple[BookKeeperError, ...], told: BookKeeperError) -> None:
+def test_the_error_that_tells_most(errors: tuple[BookKeeperError, ...], reported: BookKeeperError) -> None:
     """The first error counts, except that absence and unreachable bookies yield to other errors."""
 
     async def work() -> None:
         answers = Answers(**dict(zip("abc", errors, strict=True)))
         with pytest.raises(BookKeeperError) as raised:
             await answers.race().run()
-        assert raised.value is told
+        assert raised.value is reported
 
     run(work)
     assert weightier(None, MISSING) is MISSING
@@ -245,14 +245,14 @@ def test_all_are_asked_at_once() -> None:
 
     async def work() -> None:
         answers = Answers(a=1, b=ReadError("b"))
-        told: list[tuple[int, int | None, str]] = []
+        reported: list[tuple[int, int | None, str]] = []
 
         def take(place: int, answer: int | None, error: BookKeeperError | None) -> bool:
-            told.append((place, answer, str(error or "")))
-            return len(told) == 2
+            reported.append((place, answer, str(error or "")))
+            return len(reported) == 2
 
         assert await ask_all("abc", answers.ask, take)
-        assert sorted(told) == [(0, 1, ""), (1, None, "b")]
+        assert sorted(reported) == [(0, 1, ""), (1, None, "b")]
         await asyncio.sleep(0)
         assert answers.waiting["c"].cancelled()
         assert not await ask_all("ab", answers.ask, lambda *_: False)

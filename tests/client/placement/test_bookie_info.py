@@ -70,14 +70,14 @@ def test_all_are_asked_at_first_and_once_an_interval() -> None:
         reader.start()
         await asyncio.sleep(10)
         assert not cluster.asked
-        told: list[dict[str, int]] = []
-        first = reader.subscribe(lambda known: told.append({name: info.free for name, info in known.items()}))
+        reported: list[dict[str, int]] = []
+        first = reader.subscribe(lambda known: reported.append({name: info.free for name, info in known.items()}))
         await asyncio.sleep(50)
         assert cluster.asked_since(0) == ["a", "b"]
         cluster.free["a"] = 7
         await asyncio.sleep(100)
         assert cluster.asked_since(60) == ["a", "b"]
-        assert told[-1] == {"a": 7, "b": 2}
+        assert reported[-1] == {"a": 7, "b": 2}
         late: list[object] = []
         second = reader.subscribe(late.append)
         assert late == [reader.known]
@@ -105,12 +105,12 @@ def test_a_listener_that_fails(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         cluster = Cluster(a=1)
         reader = reader_of(cluster, getBookieInfoIntervalSeconds=100)
-        told: list[object] = []
+        reported: list[object] = []
         reader.subscribe(fail)
-        reader.subscribe(told.append)
+        reader.subscribe(reported.append)
         reader.start()
         await asyncio.sleep(150)
-        assert len(told) == len(cluster.asked_since(0)) == 2
+        assert len(reported) == len(cluster.asked_since(0)) == 2
         await reader.stop()
 
     run(scenario())
@@ -143,19 +143,19 @@ def test_who_failed_is_asked_again_after_the_retry_interval() -> None:
 
     async def scenario() -> None:
         cluster = Cluster(a=1, b=2)
-        told: list[list[str]] = []
+        reported: list[list[str]] = []
         reader = reader_of(cluster, getBookieInfoIntervalSeconds=100, getBookieInfoRetryIntervalSeconds=7)
-        reader.subscribe(lambda known: told.append(sorted(known)))
+        reader.subscribe(lambda known: reported.append(sorted(known)))
         reader.start()
         await asyncio.sleep(50)
         cluster.down.add("b")
         await asyncio.sleep(51)
-        assert told[-1] == ["a"]
+        assert reported[-1] == ["a"]
         assert isinstance(reader.errors["b"], BookieUnavailable)
         cluster.down.clear()
         await asyncio.sleep(8)
         assert cluster.asked_since(101) == ["b"]
-        assert told[-1] == ["a", "b"]
+        assert reported[-1] == ["a", "b"]
         assert not reader.errors
         cluster.down.add("a")
         reader.refresh()

@@ -142,16 +142,16 @@ class Rounds:
             with suppress(grpc.RpcError):
                 cluster.flush()
         deadline = time.monotonic() + TOLD_S
-        while not (told := self._told(INDEX_TOLD, seen)) and is_there(one) and time.monotonic() < deadline:
+        while not (reported := self._told(INDEX_TOLD, seen)) and is_there(one) and time.monotonic() < deadline:
             cluster.rest()
         tally.flips += 1
         tally.by_read += bool(met.errors)
-        tally.by_scrub += told
-        tally.harmless += not one.live and not told and not met.errors
-        if one.live and not told and not met.errors:
+        tally.by_scrub += reported
+        tally.harmless += not one.live and not reported and not met.errors
+        if one.live and not reported and not met.errors:
             tally.missed += 1
             tally.problems.append(f"index: {one} was found by nobody")
-        if not one.live and not told and not met.errors:
+        if not one.live and not reported and not met.errors:
             return
         self._mended(tally, "index")
         deadline = time.monotonic() + MEND_S

@@ -156,8 +156,8 @@ def test_the_metadata_tells_digests_and_passwords(spark: Any, three_uri: str, tm
 
         blind = [one for one, _ in verdicts(load)]
         assert blind == [False, False, True, False] * 2 + [True, False, True]
-        told = verdicts(load.option("metadataServiceUri", three_uri))
-        assert told == [(True, True)] * 9 + [(False, True), (False, False)]
+        reported = verdicts(load.option("metadataServiceUri", three_uri))
+        assert reported == [(True, True)] * 9 + [(False, True), (False, False)]
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_nothing_is_done(
             summary = tmp_path / f"{name}.json"
             words = [name, *call, "--dry-run", "--state", str(given / "state"), "--summary", str(summary)]
             assert run([*words, "-o", "json"]) == 0, capsys.readouterr().err
-            told = json.loads(capsys.readouterr().out)
-            assert (told["job"], told["status"], told["exit_code"]) == (name, "planned", 0)
-            assert json.loads(summary.read_text()) == told
+            reported = json.loads(capsys.readouterr().out)
+            assert (reported["job"], reported["status"], reported["exit_code"]) == (name, "planned", 0)
+            assert json.loads(summary.read_text()) == reported
         assert (set(given.rglob("*")), list(bk.list_ledgers())) == before

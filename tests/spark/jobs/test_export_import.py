@@ -39,9 +39,9 @@ def test_what_was_exported_is_imported_again(
     common = ["-u", bookie_cluster.uri, "--password", PASSWORD, "-o", "json"]
     export = ["export", *common, "--ledgers", ",".join(map(str, ids)), "--to", str(out), "--state", str(tmp_path / "s")]
     assert run(export) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["ledgers"], told["entries"]) == (3, 503)
-    assert told["bytes"] == sum(len(entry) for entries in contents for entry in entries)
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["ledgers"], reported["entries"]) == (3, 503)
+    assert reported["bytes"] == sum(len(entry) for entries in contents for entry in entries)
     assert run(export) == 0
     assert json.loads(capsys.readouterr().out)["resumed_units"] == 3
     assert run(["import", *common, "--from", str(out)]) == 0

@@ -19,7 +19,7 @@ FOUND = ("ledger_id", "difference", "columns")
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def run_job(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Run a job; return its exit code and its summary."""
 
     def call(*words: str) -> tuple[int, dict[str, Any]]:
@@ -32,7 +32,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 def test_an_audit_finds_what_is_planted(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, run_job: Any, tmp_path: Path
 ) -> None:
     """BP-24: each finding is in the table, with sums in the report and exit code 3; a resumed audit does nothing."""
     planted = Planted(missing=[(1, 2)], flipped=[(2, 3)], extra=[(0, 9)])
@@ -40,11 +40,11 @@ def test_an_audit_finds_what_is_planted(
     plant(three_uri, three_bookies, 8102, 6, Planted())
     words = ["audit", "-u", three_uri, "--ledgers", "8101-8102", "--sample", "all", "--unit", "2", "--tasks", "1"]
     words += ["--to", str(tmp_path / "out"), "--state", str(tmp_path / "state"), "--format", "json"]
-    code, planned = told(*words, "--dry-run")
+    code, planned = run_job(*words, "--dry-run")
     assert code == 0
     assert [row["ledgers"] for row in planned["units"]] == ["8101-8102"]
     assert not (tmp_path / "out").exists()
-    code, summary = told(*words)
+    code, summary = run_job(*words)
     assert (code, summary["findings"], summary["replicas"]) == (3, 3, 37)
     rows = spark.read.json(str(tmp_path / "out/findings")).collect()
     assert {(row.ledger_id, row.entry_id, row.bookie_id, row.status) for row in rows} == {
@@ -56,15 +56,15 @@ def test_an_audit_finds_what_is_planted(
     report = (tmp_path / "out/report.html").read_text()
     assert "<svg" in report
     assert "MISSING" in report
-    code, again = told(*words)
+    code, again = run_job(*words)
     assert (code, again["findings"], again["resumed_units"]) == (3, 3, 2)
-    assert told(*words, "--ignore", "MISSING", "--ignore", "DIGEST", "--ignore", "EXTRA")[0] == 0
+    assert run_job(*words, "--ignore", "MISSING", "--ignore", "DIGEST", "--ignore", "EXTRA")[0] == 0
 
 
-def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any) -> None:
+def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_uri: str, run_job: Any) -> None:
     """Bytes of closed ledgers, and the same times the write quorum."""
     plant(three_uri, three_bookies, 8111, 5, Planted(), application="weighed")
-    code, summary = told("usage", "-u", three_uri, "--by", "application")
+    code, summary = run_job("usage", "-u", three_uri, "--by", "application")
     row = next(row for row in summary["values"] if row["value"] == "weighed")
     assert code == 0
     assert row["bytes"] >= 50
@@ -73,33 +73,33 @@ def test_usage_by_a_key(spark: Any, three_bookies: list[BookieProcess], three_ur
 
 
 def test_usage_is_counted_once(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, run_job: Any, tmp_path: Path
 ) -> None:
     """The same call with its state repeats its result, whatever has changed since; with another key it is refused."""
     plant(three_uri, three_bookies, 8115, 5, Planted(), application="once")
     words = ["usage", "-u", three_uri, "--state", str(tmp_path / "state")]
-    code, first = told(*words)
+    code, first = run_job(*words)
     assert (code, first["resumed_units"]) == (0, 0)
     plant(three_uri, three_bookies, 8116, 5, Planted(), application="once")
-    code, again = told(*words)
+    code, again = run_job(*words)
     assert (code, again["resumed_units"], again["values"]) == (0, 1, first["values"])
-    assert told(*words, "--dry-run")[1]["units"][0]["done"]
+    assert run_job(*words, "--dry-run")[1]["units"][0]["done"]
     assert run([*words, "--by", "else"]) == 1
 
 
 def test_a_cluster_beside_itself_and_another(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, run_job: Any, tmp_path: Path
 ) -> None:
     """It equals itself; a ledger of only one cluster and one that is longer in the other are reported."""
     plant(three_uri, three_bookies, 8121, 5, Planted())
     plant(three_uri, three_bookies, 8122, 5, Planted())
     words = ["diff", "-u", three_uri, "--ledgers", "8121-8122", "--to", str(tmp_path / "found")]
-    assert told(*words, "--other", three_uri)[0] == 0
+    assert run_job(*words, "--other", three_uri)[0] == 0
     [other] = new_bookies(1)
     other.start()
     uri = f"grpc://{other.admin}"
     plant(uri, [other], 8122, 6, Planted())
-    code, summary = told(*words, "--other", uri)
+    code, summary = run_job(*words, "--other", uri)
     assert code == 3
     assert [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]] == [
         (8121, "only_here", ""),
@@ -109,7 +109,7 @@ def test_a_cluster_beside_itself_and_another(
 
 
 def test_contents_beside_each_other(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any, tmp_path: Path
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, run_job: Any, tmp_path: Path
 ) -> None:
     """Ledgers with equal metadata that differ in an entry are reported with the stretch, and so is an entry that no
     replica returns. Ledgers that differ already are not read; --percent reads a share of the ledgers; a resumed call
@@ -128,8 +128,8 @@ def test_contents_beside_each_other(
         plant(where, [bookie], 8146, 0, Planted())
     words = ["diff", "-u", three_uri, "--other", uri, "--ledgers", "8141-8146", "--unit", "2"]
     words += ["--to", str(tmp_path / "found"), "--state", str(tmp_path / "state")]
-    assert [row["ledger_id"] for row in told(*words[:9])[1]["differences"]] == [8144]
-    code, summary = told(*words, "--content")
+    assert [row["ledger_id"] for row in run_job(*words[:9])[1]["differences"]] == [8144]
+    code, summary = run_job(*words, "--content")
     rows = [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]]
     assert rows == [
         (8144, "differs", "last_entry,length"),
@@ -140,13 +140,13 @@ def test_contents_beside_each_other(
     assert (code, summary["content"], summary["differs"]) == (3, 3, 1)
     assert (summary["ledgers_read"], summary["entries_read"]) == (4, 5000 + 5000 + 5 + 3)
     assert {tuple(row) for row in spark.read.json(str(tmp_path / "found")).select(*FOUND).collect()} == set(rows)
-    assert told(*words, "--content")[1]["resumed_units"] == 5
-    some = told(*words[:9], "--content", "--percent", "50")[1]
+    assert run_job(*words, "--content")[1]["resumed_units"] == 5
+    some = run_job(*words[:9], "--content", "--percent", "50")[1]
     assert 0 < some["ledgers_read"] < 4
 
 
 def test_open_ledgers_beside_each_other(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, told: Any
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, new_bookies: Any, run_job: Any
 ) -> None:
     """They are compared up to the entry that both have confirmed, which the result names. A difference below is
     reported, one after it is not, and their writers are not fenced.
@@ -168,7 +168,7 @@ def test_open_ledgers_beside_each_other(
         closed, _ = writers[6]
         closed.close()
         words = ["diff", "-u", three_uri, "--other", uri, "--ledgers", "8151-8154", "--content", "--password", "wrong"]
-        code, summary = told(*words)
+        code, summary = run_job(*words)
         assert [(row["ledger_id"], row["difference"], row["columns"]) for row in summary["differences"]] == [
             (8153, "differs", "state,last_entry,length"),
             (8152, "content", "entries 0 to 4095"),
@@ -182,7 +182,7 @@ def test_open_ledgers_beside_each_other(
 
 
 def test_logs_are_judged(
-    spark: Any, three_bookies: list[BookieProcess], three_uri: str, told: Any, tmp_path: Path
+    spark: Any, three_bookies: list[BookieProcess], three_uri: str, run_job: Any, tmp_path: Path
 ) -> None:
     """Garbage is determined by the metadata; a log of nothing else is deletable unless it is damaged; damage is
     counted and reported.
@@ -213,8 +213,8 @@ def test_logs_are_judged(
         "--state",
         str(tmp_path / "state"),
     ]
-    assert [Path(row["log"]).stem for row in told(*words, "--dry-run")[1]["logs"]] == ["1", "2", "3"]
-    code, summary = told(*words)
+    assert [Path(row["log"]).stem for row in run_job(*words, "--dry-run")[1]["logs"]] == ["1", "2", "3"]
+    code, summary = run_job(*words)
     rows = {Path(row["log"]).stem: row for row in summary["logs"]}
     assert code == 3
     assert {name: (row["garbage"], row["deletable"], row["bad"], row["entries"]) for name, row in rows.items()} == {
@@ -224,11 +224,11 @@ def test_logs_are_judged(
     }
     assert (summary["deletable"], summary["bad"], summary["lost"]) == (1, 1, 0)
     assert "<svg" in (tmp_path / "out/report.html").read_text()
-    assert told(*words)[1]["resumed_units"] == 2
+    assert run_job(*words)[1]["resumed_units"] == 2
 
 
 def test_what_could_not_be_read_is_looked_at_again(
-    spark: Any, new_bookies: Any, told: Callable[..., Any], tmp_path: Path
+    spark: Any, new_bookies: Any, run_job: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A bookie that is down is not a loss: no repair is planned. When it is back, --again audits only its ledgers, out
     of those that are named; a second such call has nothing to do.
@@ -242,20 +242,20 @@ def test_what_could_not_be_read_is_looked_at_again(
     plant(uri, bookies[:1], 2, 5, Planted())
     words = ["-u", uri, "--sample", "all", "--format", "json", "--tasks", "1"]
     bookies[1].kill()
-    code, away = told("audit", *words, "--to", str(tmp_path / "away"))
+    code, away = run_job("audit", *words, "--to", str(tmp_path / "away"))
     (advice,) = away["remedies"]
     assert (code, away["findings"]) == (3, 15)
     assert "not a sign of data loss" in advice
     assert f"bkpipe audit --again {tmp_path / 'away'}" in advice
-    code, planned = told(
+    code, planned = run_job(
         "rereplicate", "-u", uri, "--findings", str(tmp_path / "away"), "--to", str(tmp_path / "out"), "--dry-run"
     )
     assert (code, planned["ledgers"], planned["remedies"]) == (0, 0, [advice])
     bookies[1].start()
     words += ["--again", str(tmp_path / "away"), "--unit", "1", "--state", str(tmp_path / "state")]
     words += ["--to", str(tmp_path / "again"), "--ledgers", "2-9"]
-    dry = told("audit", *words, "--dry-run")[1]
+    dry = run_job("audit", *words, "--dry-run")[1]
     assert [row["ledgers"] for row in dry["units"]] == ["3-3", "4-4"]
-    code, summary = told("audit", *words)
+    code, summary = run_job("audit", *words)
     assert (code, summary["findings"], summary["replicas"], summary["remedies"]) == (0, 0, 20, [])
-    assert told("audit", *words)[1]["resumed_units"] == 3
+    assert run_job("audit", *words)[1]["resumed_units"] == 3

@@ -43,7 +43,7 @@ def test_a_bookie_is_lost_and_replaced(
     words = ["rereplicate", "--to", str(tmp_path / "out"), "--state", str(tmp_path / "state"), "--tasks", "2"]
     words += ["--rate", "100m"]
 
-    def told(job: str, *options: str) -> tuple[int, dict[str, Any]]:
+    def run_job(job: str, *options: str) -> tuple[int, dict[str, Any]]:
         code = run([job, "-u", cluster.uri, "--format", "json", "-o", "json", *options])
         printed = capsys.readouterr()
         assert printed.out, printed.err
@@ -56,7 +56,7 @@ def test_a_bookie_is_lost_and_replaced(
             lost.stop()
             shutil.rmtree(lost.directory / "ledgers")
             (new,) = cluster.add()
-            code, planned = told(*words, "--dry-run")
+            code, planned = run_job(*words, "--dry-run")
             (row,) = planned["bookies"]
             assert (code, planned["ledgers"]) == (0, 3)
             assert (row["bookie_id"], row["parts"], row["open"], row["entries"]) == (lost.id, 3, 1, 200 + 5)
@@ -65,11 +65,11 @@ def test_a_bookie_is_lost_and_replaced(
             driver.start()
             with driver.replication.lock(whole) as ours:
                 assert ours
-                code, summary = told(*words)
+                code, summary = run_job(*words)
             driver.stop()
             assert (code, summary["locked"], summary["open"], summary["copied"]) == (3, 1, 1, 1)
             assert lost.id in bk.ledger_metadata(whole).segments[0].bookies
-            code, summary = told(*words, "--fence-open")
+            code, summary = run_job(*words, "--fence-open")
             assert (code, summary["copied"], summary["complete"], summary["left"]) == (0, 2, 1, [])
         closed = (whole, short, writer.id)
         for one in closed:
@@ -78,7 +78,7 @@ def test_a_bookie_is_lost_and_replaced(
             assert lost.id not in named
         with bk.open_ledger(whole, password=b"") as back:
             assert [bytes(entry.data) for entry in back.read(0, 299)] == [b"%d" % entry for entry in range(300)]
-    code, audited = told("audit", "--to", str(tmp_path / "audit"), "--sample", "all")
+    code, audited = run_job("audit", "--to", str(tmp_path / "audit"), "--sample", "all")
     assert (code, audited["findings"], audited["replicas"]) == (0, 0, 2 * (300 + 7 + 1))
     assert "<svg" in (tmp_path / "out/report.html").read_text()
     plan = spark.read.json(str(tmp_path / "out/plan")).collect()
@@ -110,14 +110,14 @@ def test_what_an_audit_found_is_mended(
     _, _, damaged = cluster
     bookies: Any = list(cluster)
 
-    def told(job: str, *options: str) -> tuple[int, dict[str, Any]]:
+    def run_job(job: str, *options: str) -> tuple[int, dict[str, Any]]:
         code = run([job, "-u", cluster.uri, "--format", "json", "-o", "json", *options])
         printed = capsys.readouterr()
         assert printed.out, printed.err
         return code, json.loads(printed.out)
 
     def audited(name: str) -> tuple[int, dict[str, Any]]:
-        return told("audit", "--to", str(tmp_path / name), "--sample", "all")
+        return run_job("audit", "--to", str(tmp_path / name), "--sample", "all")
 
     with BookKeeper(cluster.uri) as bk, bk.create_ledger(ensemble_size=3, write_quorum_size=3) as writer:
         for entry in range(300):
@@ -130,12 +130,12 @@ def test_what_an_audit_found_is_mended(
     assert [one.partition(":")[0] for one in before["remedies"]] == ["4 MISSING DIGEST LENGTH", "1 EXTRA"]
     assert f"bkpipe rereplicate --findings {tmp_path / 'before'} rewrites them" in before["remedies"][0]
     words = ["rereplicate", "--findings", str(tmp_path / "before"), "--to", str(tmp_path / "out"), "--tasks", "1"]
-    code, planned = told(*words, "--dry-run")
+    code, planned = run_job(*words, "--dry-run")
     rows = {(row["bookie_id"], row["parts"], row["entries"]) for row in planned["bookies"]}
     assert (code, rows) == (0, {(damaged.id, 1, 1), (bookies[1].id, 2, 2), (bookies[0].id, 1, 1)})
     assert planned["remedies"] == before["remedies"][1:]
     assert not (tmp_path / "out").exists()
-    code, summary = told(*words)
+    code, summary = run_job(*words)
     assert (code, summary["rewritten"], summary["copied"], summary["entries"]) == (0, 2, 0, 4)
     assert summary["remedies"] == before["remedies"][1:]
     plan = spark.read.json(str(tmp_path / "out/plan")).collect()

@@ -17,8 +17,8 @@ def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.Capt
     """Each run has a row and a course; results do not depend on the number of processes; finished runs are kept."""
     words = [*SMALL, "--state", str(tmp_path / "state"), "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--workers", "2"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["scenario"] for one in told["runs"]] == ["rack uniform seed 1", "rack median:3 seed 1"]
+    reported = json.loads(capsys.readouterr().out)
+    assert [one["scenario"] for one in reported["runs"]] == ["rack uniform seed 1", "rack median:3 seed 1"]
     drawings = sorted(path.name for path in (tmp_path / "out").glob("*.svg"))
     assert len(drawings) == 5
     for name in drawings:
@@ -29,9 +29,9 @@ def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.Capt
     assert run(words) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["resumed_units"] == 2
-    assert again["runs"] == told["runs"]
+    assert again["runs"] == reported["runs"]
     assert run([*SMALL, "-o", "json", "--workers", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["runs"] == told["runs"]
+    assert json.loads(capsys.readouterr().out)["runs"] == reported["runs"]
 
 
 def test_a_dry_run_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,6 +54,6 @@ def test_a_dry_run_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_options(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, before anything runs."""
     assert run([*SMALL, *words]) == 1
-    told = capsys.readouterr().err
-    assert says in told
-    assert told.count("\n") == 1
+    reported = capsys.readouterr().err
+    assert says in reported
+    assert reported.count("\n") == 1

@@ -31,11 +31,11 @@ def test_the_curve(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """A large cache reads each entry once; a small one reads entries again, but less often with less readahead."""
     words = ["thrash", str(log), "--cache", "32,1024", "--readahead", "16,1", "--segment", "4", "-o", "json"]
     assert run([*words, "--to", str(tmp_path / "out"), "--state", str(tmp_path / "state")]) == 0
-    told = {one["replay"]: one for one in json.loads(capsys.readouterr().out)["replays"]}
-    assert told["1024 MiB, 16 ahead"]["reads_per_entry"] == 1.0
-    assert told["32 MiB, 1 ahead"]["reads_per_entry"] == 1.0
-    assert told["32 MiB, 16 ahead"]["reads_per_entry"] > 1.3
-    assert told["32 MiB, 16 ahead"]["served"] == READERS * ENTRIES
+    reported = {one["replay"]: one for one in json.loads(capsys.readouterr().out)["replays"]}
+    assert reported["1024 MiB, 16 ahead"]["reads_per_entry"] == 1.0
+    assert reported["32 MiB, 1 ahead"]["reads_per_entry"] == 1.0
+    assert reported["32 MiB, 16 ahead"]["reads_per_entry"] > 1.3
+    assert reported["32 MiB, 16 ahead"]["served"] == READERS * ENTRIES
     assert ET.fromstring((tmp_path / "out/thrash.svg").read_text()).tag.endswith("svg")  # noqa: S314  # our own file
     assert "32 MiB, 16 ahead" in (tmp_path / "out/report.html").read_text()
     assert run([*words, "--state", str(tmp_path / "state")]) == 0
@@ -63,8 +63,8 @@ def test_what_is_no_log(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         ("none.csv", "no such file"),
     ):
         assert run(["thrash", str(tmp_path / name), "--workers", "1"]) == 1
-        told = capsys.readouterr().err
-        assert name in told
-        assert says in told
+        reported = capsys.readouterr().err
+        assert name in reported
+        assert says in reported
     assert run(["thrash", str(log), "--cache", "0"]) == 1
     assert "--cache 0" in capsys.readouterr().err

@@ -93,10 +93,10 @@ def test_the_model_counts_what_the_bookie_counts(
             peer.ask(read(GAP, 1))  # after this read, the only thread of the pool has finished all earlier work
         counted = bookie.storage.stats()
     settings = CacheSettings(cache_kib * KIB, SEGMENT, READAHEAD, 1 << 20, adaptive=adaptive)
-    told = replay(Replay((str(log),), settings, 1))
-    assert told["served"] == sum(max(count, 1) for *_, count in reads())
+    reported = replay(Replay((str(log),), settings, 1))
+    assert reported["served"] == sum(max(count, 1) for *_, count in reads())
     for name in COUNTED:
-        assert told[name] == pytest.approx(counted[name], rel=0.12, abs=20), (name, told, counted)
+        assert reported[name] == pytest.approx(counted[name], rel=0.12, abs=20), (name, reported, counted)
     known = read_log([log])
     assert known.from_disk > 0
     assert len(known.reads) == sum(1 for _ in reads())

@@ -35,26 +35,26 @@ def test_bytes_are_conserved() -> None:
     """The disks have exactly what was written: two copies over four bookies."""
     topology = replace(TOPOLOGY, filled_min=0.0, filled_max=0.0, growth=())
     load = Load(10_000, 1e9, 0.0, 1e9, 4, 2)
-    told = run("median:3", topology=topology, load=load)
-    assert told["ledgers"] == 10_000
-    assert told["filled_at_end"] == pytest.approx(10_000 * 1e9 * 2 / (60 * DISK))
+    reported = run("median:3", topology=topology, load=load)
+    assert reported["ledgers"] == 10_000
+    assert reported["filled_at_end"] == pytest.approx(10_000 * 1e9 * 2 / (60 * DISK))
 
 
 def test_what_expires_makes_room() -> None:
     """With retention the used space stays constant, and no bookie becomes full."""
     load = replace(LOAD, ledgers=30_000, retention_s=LOAD.duration_s / 20)
     topology = replace(TOPOLOGY, filled_min=0.0, filled_max=0.0, growth=())
-    told = run("median:3", topology=topology, load=load)
-    filled = [row["filled"] for row in told["course"]]
-    assert told["first_full_day"] is None
+    reported = run("median:3", topology=topology, load=load)
+    filled = [row["filled"] for row in reported["course"]]
+    assert reported["first_full_day"] is None
     assert max(filled[10:]) < 1.2 * min(filled[10:])
 
 
 def test_a_cluster_that_is_full_says_so() -> None:
     """The run ends when a ledger finds too few bookies, and reports the day."""
-    told = run("uniform", policy="default", load=replace(LOAD, ledger_bytes=LOAD.ledger_bytes * 3))
-    assert told["out_of_bookies_day"] == told["days"]
-    assert told["ledgers"] < LOAD.ledgers
+    reported = run("uniform", policy="default", load=replace(LOAD, ledger_bytes=LOAD.ledger_bytes * 3))
+    assert reported["out_of_bookies_day"] == reported["days"]
+    assert reported["ledgers"] < LOAD.ledgers
 
 
 @pytest.mark.parametrize("policy", ["region", "zone"])

@@ -126,11 +126,11 @@ def test_foreign_files_do_not_stop_it(tmp_path: Path, log: bytearray) -> None:
     (tmp_path / "1.log").write_bytes(b"foreign" * 1000)
     (tmp_path / "2.log").write_bytes(log)
     (tmp_path / "note.txt").write_text("not a log")
-    told: list[tuple[int, int]] = []
-    found = list(check_logs(tmp_path, progress=lambda *at: told.append(at)))
+    reported: list[tuple[int, int]] = []
+    found = list(check_logs(tmp_path, progress=lambda *at: reported.append(at)))
     assert [bool(one.problem) for one in found] == [True, False]
     assert "not an entry log" in found[0].problem
-    assert told[-1][0] == told[-1][1] == 7000 + len(log)
+    assert reported[-1][0] == reported[-1][1] == 7000 + len(log)
 
 
 def test_logs_of_a_bookie(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_damage_is_told_not_followed(current: Path) -> None:
     index = current / "locations.lmdb"
     data = index / "data.mdb"
     whole = data.read_bytes()
-    told = 0
+    reported = 0
     draw = random.Random(3)
     for page in range(2, len(whole) // PAGE):
         for damaged in (
@@ -100,12 +100,12 @@ def test_damage_is_told_not_followed(current: Path) -> None:
         ):
             data.write_bytes(damaged)
             found = verify_index(index)
-            told += not found.sound
+            reported += not found.sound
             if not found.sound:
                 with pytest.raises(ToolRefused, match="rebuild the index"):
                     check_index(index, current)
             assert all("rebuild the index" in problem for problem in found.problems)
-    assert told > 4
+    assert reported > 4
     for nothing in (b"", bytes(100), bytes(3 * PAGE), b"foreign" * 5000):
         data.write_bytes(nothing)
         assert "neither of its first two pages" in verify_index(index).problems[0]

@@ -76,14 +76,14 @@ NEW = ([(0, 0), (0, 1), (0, 2), (0, 3), (10, 4), (10, 7)], [RECORD, Ledger(2, b"
 
 def test_from_the_logs(directory: Path) -> None:
     """Later copies win, records are carried over, progress reaches the sum, and nothing is left beside the index."""
-    told: list[tuple[int, int]] = []
-    report = rebuild_index(directory, directory / "locations.lmdb", progress=lambda *at: told.append(at))
+    reported: list[tuple[int, int]] = []
+    report = rebuild_index(directory, directory / "locations.lmdb", progress=lambda *at: reported.append(at))
     assert seen(directory) == NEW
     assert (report.entries, report.odd, report.ledgers, report.torn) == (7, 0, (1, 2), ())
     assert report.without_record == (2,)
     assert [(Path(taken.path).name, taken.records) for taken in report.logs] == [("0.log", 5), ("a.log", 2)]
     total = sum(path.stat().st_size for path in directory.glob("*.log"))
-    assert told[-1] == (total, total)
+    assert reported[-1] == (total, total)
     assert sorted(path.name for path in directory.iterdir()) == ["0.log", "a.log", "locations.lmdb"]
 
 
