@@ -2,7 +2,8 @@
 
 Consecutive ids share a block, and a hash table finds the blocks. A sender is one source of adds; its number counts from
 1. Its ids may have gaps, and come again when an ensemble changes. No lock: one event loop owns the table, or the lock of
-a channel's connection guards it. An add takes at most 480 bytes, and 32 if all ids of its block are in flight.
+a channel's connection guards it. An add takes at most 480 bytes, and 32 if all ids of its block are in flight;
+it is freed with the table.
 """
 from libc.stdint cimport int32_t, int64_t
 
@@ -21,8 +22,9 @@ cdef struct Add:
 cdef struct Block:               # the adds with BLOCK_IDS consecutive ids, the first of which is number * BLOCK_IDS
     int64_t ledger               # V2: the ids are entries of this ledger; V3: 0, they are transactions
     int64_t number
-    int64_t count                # of adds in flight; there is no block without any
+    int64_t count                # of adds in flight; a block without any is spare
     Add adds[BLOCK_IDS]
+    Block* next                  # of the spare ones
 
 cdef class AddsInFlight:
     cdef bint by_transaction     # V3
@@ -31,6 +33,7 @@ cdef class AddsInFlight:
     cdef int64_t mask
     cdef int64_t blocks
     cdef Block* last             # found last, or NULL
+    cdef Block* spare            # blocks without adds, to be used again
     cdef readonly int64_t count
 
     # Return the block with an id, or NULL if none of its adds is in flight.

@@ -32,10 +32,15 @@ cdef class AddsInFlight:
 
     def __dealloc__(self):
         cdef int64_t at
+        cdef Block* block
         if self.places != NULL:
             for at in range(self.mask + 1):
                 free(self.places[at])
             free(self.places)
+        while self.spare != NULL:
+            block = self.spare
+            self.spare = block.next
+            free(block)
 
     cdef Block* block_of(self, int64_t ledger, int64_t id) noexcept nogil:
         cdef int64_t number = id >> BLOCK_SHIFT
@@ -69,9 +74,13 @@ cdef class AddsInFlight:
         cdef Block* block
         cdef int64_t at
         self.grow()
-        block = <Block*> calloc(1, sizeof(Block))
-        if block == NULL:
-            raise MemoryError
+        if self.spare != NULL:
+            block = self.spare
+            self.spare = block.next
+        else:
+            block = <Block*> calloc(1, sizeof(Block))
+            if block == NULL:
+                raise MemoryError
         block.ledger, block.number = ledger, id >> BLOCK_SHIFT
         at = <int64_t> (mixed(ledger, block.number) & <uint64_t> self.mask)
         while self.places[at] != NULL:
@@ -81,10 +90,11 @@ cdef class AddsInFlight:
         return block
 
     cdef void remove_block(self, int64_t place) noexcept nogil:
-        """Free the block, and move back the blocks that probing would no longer find after the gap."""
+        """Make the block spare, and move back the blocks that probing would no longer find after the gap."""
         cdef int64_t at = place
         cdef int64_t home
-        free(self.places[place])
+        self.places[place].next = self.spare
+        self.spare = self.places[place]
         while True:
             at = (at + 1) & self.mask
             if self.places[at] == NULL:

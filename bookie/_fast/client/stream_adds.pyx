@@ -46,22 +46,26 @@ cdef class StreamAdds(AddsInFlight):
         cdef int64_t now = now_ns()
         cdef int64_t k
         cdef int64_t left = 0
+        cdef int32_t sender = 0
         cdef AddWindow window = None
         cdef Add add
         if count > table.shape[0] // <int64_t> sizeof(Response):
             raise ValueError(f"count is {count}; the table has fewer rows")
-        for k in range(count):
-            if row[k].op == self.op and self.answered(row + k, &add):
-                if add.sender != NOBODY:
-                    if window is None or window.sender != add.sender:
-                        if window is not None:
-                            window.advance()
-                        window = self.windows[add.sender]
-                    window.answer(add.entry, row[k].code, now)
-                continue
-            if left != k:
-                row[left] = row[k]
-            left += 1
-        if window is not None:
-            window.advance()
+        with nogil:
+            for k in range(count):
+                if row[k].op == self.op and self.answered(row + k, &add):
+                    if add.sender != NOBODY:
+                        if add.sender != sender:
+                            with gil:
+                                if window is not None:
+                                    window.advance()
+                                window = self.windows[add.sender]
+                                sender = add.sender
+                        window.answer(add.entry, row[k].code, now)
+                    continue
+                if left != k:
+                    row[left] = row[k]
+                left += 1
+            if sender != 0:
+                window.advance()
         return left
