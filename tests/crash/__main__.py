@@ -17,6 +17,7 @@ from tests.crash.scenarios import cut_power, kill_again_and_again
 from tests.history.checker import Violation
 
 TIMES_A_LIFE = 10
+"""Kills or power cuts, unless others are asked for."""
 SHOWN_MAX = 3
 
 
@@ -46,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("scenario", choices=sorted(SCENARIOS), help="what ends the bookie")
     parser.add_argument("seeds", help="a seed, or first:last (the last one is not played)")
+    parser.add_argument("--times", type=int, default=TIMES_A_LIFE, help=f"how often a life is ended ({TIMES_A_LIFE})")
     given = parser.parse_args()
     first, _, end = given.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
@@ -54,13 +56,13 @@ def main() -> int:
     begun, failed = time.monotonic(), 0
     for seed in seeds:
         with tempfile.TemporaryDirectory(prefix="bookie-crash-") as directory, redirect_stdout(sys.stderr):
-            found = SCENARIOS[given.scenario](Path(directory), str(seed), TIMES_A_LIFE)
+            found = SCENARIOS[given.scenario](Path(directory), str(seed), given.times)
         if found:
             failed += 1
             told = "; ".join(f"{one.invariant}: {one.what}" for one in found[:SHOWN_MAX])
             print(f"seed {seed}: {told}", flush=True)
     took = time.monotonic() - begun
-    print(f"{len(seeds)} lives, {len(seeds) * TIMES_A_LIFE} {given.scenario}, {failed} failed, {took:.0f} s")
+    print(f"{len(seeds)} lives, {len(seeds) * given.times} {given.scenario}, {failed} failed, {took:.0f} s")
     return int(failed > 0)
 
 

@@ -6,6 +6,9 @@ and BOOKIE_SEED repeats a run's choices (the moments themselves depend on the ma
 
 import os
 import random
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +41,13 @@ def test_power_cuts(tmp_path: Path) -> None:
     """B1, B3: five times, everything that was not synced is lost or torn, sector by sector."""
     print(f"BOOKIE_SEED={SEED}")
     assert not cut_power(tmp_path, f"{SEED}/power", 5)
+
+
+@pytest.mark.crash
+@pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_FAULTS=1")
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mkfs.ext4"), reason="needs root and mkfs.ext4")
+def test_power_cuts_of_a_real_file_system() -> None:
+    """B1, B3: three times, only what the kernel has written to the device of an ext4 is left."""
+    words = ["tests.crash", "ext4_cuts", str(random.SystemRandom().randrange(1 << 32)), "--times", "3"]
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{words}: {done.stdout[-5000:]}{done.stderr[-2000:]}"

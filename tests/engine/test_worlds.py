@@ -77,3 +77,9 @@ def test_clusters_that_once_failed() -> None:
 def test_new_clusters() -> None:
     """Clusters that nobody has seen before have no finding, for BOOKIE_ENGINE_SECONDS."""
     played(f"{NEW}:{NEW + (1 << 20)}", "--seconds", str(SECONDS), module="tests.engine.cluster")
+
+
+@pytest.mark.sim
+def test_every_call_of_a_story_fails_once() -> None:
+    """Whichever call of a story fails, with EIO or without space, the next start has everything acknowledged."""
+    assert "14 sweeps" in played("3", module="tests.engine.sweep")
