@@ -15,7 +15,8 @@ __all__ = ["Chunk", "play", "Program", "PROGRAMS", "Share"]
 
 SEEDS = 1 << 44
 SANITIZED = Path("build/asan-tree")
-COUNT = re.compile(r"(\d+) ([a-z_][a-z0-9_.]*)")
+COUNT = re.compile(r"(\d+) ([a-z_][a-z0-9_.]*)(?![a-z0-9_./])")
+"""A number and what it counts; 11 seeds/s is no count."""
 FINDING = re.compile(r"^seed \d+: .*$", re.MULTILINE)
 NO_TOTALS = ("failed", "s")
 
@@ -115,12 +116,17 @@ def play(name: str, version: str, share: Share) -> Chunk:
         cwd=SANITIZED if program.sanitized else None,
         env=_sanitizers() if program.sanitized else None,
     )
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
-    counts = {word: int(number) for number, word in COUNT.findall(last) if word not in NO_TOTALS}
+    counts = counted(done.stdout)
     findings = FINDING.findall(done.stdout)
     if not counts or (done.returncode != 0 and not findings):
         findings.append(f"{' '.join(words[1:])} ended with status {done.returncode}: {done.stderr.strip()[-300:]}")
     return Chunk(name, first, counts, findings, round(time.monotonic() - begun, 1), version, machine())
+
+
+def counted(output: str) -> dict[str, int]:
+    """Return what the last line of a program's output counts."""
+    last = output.strip().splitlines()[-1] if output.strip() else ""
+    return {word: int(number) for number, word in COUNT.findall(last) if word not in NO_TOTALS}
 
 
 def _sanitizers() -> dict[str, str]:

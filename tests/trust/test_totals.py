@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trust.programs import PROGRAMS, SEEDS, Chunk, Share, play
+from tests.trust.programs import PROGRAMS, SEEDS, Chunk, Share, counted, play
 from tests.trust.report import BEGIN, END, report
 
 
@@ -31,6 +31,17 @@ def test_a_report_sums_chunks_by_program_commit_and_machine(tmp_path: Path) -> N
         "| worlds of the engine | `bbb` | 2 cores | 7 worlds | 0 | 0.50 |",
         "| real bookies, killed under load | `aaa` | 2 cores | 3 lives, 30 kills | 0 | 0.50 |",
     ]
+
+
+def test_what_a_program_counts() -> None:
+    """The last line has the totals; times, failures and rates are none."""
+    assert counted("seed 3: L1\n200 seeds, 1 failed, 18 s, 11 seeds/s\n") == {"seeds": 200}
+    assert counted("9 executions, 9 wire_frames.request_v3, 0 failed, 67 s") == {
+        "executions": 9,
+        "wire_frames.request_v3": 9,
+    }
+    assert counted("30 worlds, 95 runs, 24 cuts, 0 failed, 35/min") == {"worlds": 30, "runs": 95, "cuts": 24}
+    assert counted("") == {}
 
 
 def test_machines_never_draw_the_same_seed() -> None:
