@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.engine.plan import Plan
     from tests.engine.runtime import Runtime
 
-COUNTED = ("runs", "kills", "cuts", "steps", "requests")
+COUNTED = ("runs", "kills", "cuts", "steps", "requests", "compacted")
 SEEDS = Path(__file__).with_name("seeds.txt")
 
 

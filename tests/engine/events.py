@@ -10,7 +10,7 @@ KINDS = ("", "invoke", "return", "nemesis")
 OPS = (
     *("", "add", "recovery_add", "fence", "read", "batch_read", "last"),
     *("start", "refused", "kill", "exit", "verify", "verified", "delete"),
-    *("begin", "flushed", "doubt_journal", "doubt_syncs", "doubt_files"),
+    *("begin", "flushed", "compacted", "doubt_journal", "doubt_syncs", "doubt_files"),
 )
 BODY_BYTES = 8
 

@@ -89,23 +89,37 @@ def _changes(rng: random.Random, runs: list[RunPlan], _plan: Plan) -> None:
 
 
 def _churn(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
-    """Most ledgers are deleted while they are written to, so that entry logs with few live entries are compacted."""
-    small = {"log_bytes_max": 16 * KIB, "flush_interval_ms": 20}
-    dying = rng.sample(plan.ledgers, (len(plan.ledgers) + 1) // 2)
-    for at in range(len(runs) - 1):
-        seconds = max(runs[at].seconds, 1.0)
-        times = sorted(rng.uniform(0, seconds) for _ in range(6))
-        kinds = ("checkpoint", "delete", "collect", "checkpoint", "collect", "collect")
-        more = tuple(
-            Operation(int(when * S), kind, rng.choice(dying) if kind == "delete" else -1)
-            for when, kind in zip(times, kinds, strict=True)
-        )
-        runs[at] = replace(
-            runs[at],
-            seconds=seconds,
-            operations=(*runs[at].operations, *more),
-            changes=runs[at].changes | (small if at == 0 else {}),
-        )
+    """Half of the ledgers are deleted after they were written to, so that the logs that they share are compacted.
+
+    The bookie lives long enough for that, or is killed in the middle of it.
+    """
+    if len(plan.ledgers) < 2:
+        return
+    shared = {"log_bytes_max": 16 * KIB, "flush_interval_ms": 20, "log_per_ledger": False}
+    dying = rng.sample(plan.ledgers, len(plan.ledgers) // 2)
+    at = _some_run(rng, runs)
+    seconds = max(runs[at].seconds, 1.0)
+    first, last = 0.3 * seconds, 0.9 * seconds
+    operations = [Operation(int(first * S), "checkpoint")]
+    operations += [Operation(int(rng.uniform(first, last) * S), "delete", ledger) for ledger in dying]
+    operations += [
+        Operation(int(rng.uniform(first, last) * S), rng.choice(("collect", "checkpoint"))) for _ in range(4)
+    ]
+    operations.append(Operation(int(last * S), "collect"))
+    writers = tuple(
+        PeerPlan("writer", f"churn-{plan.seed}-{number}", plan.ledgers, 0, 200, 40, rng.choice((0, 1 * MS)), number > 0)
+        for number in range(2)
+    )
+    kill = int(10 ** rng.uniform(3.5, 4.8)) if rng.random() < 0.4 else 0
+    runs[at] = replace(
+        runs[at],
+        world=runs[at].world | {"kill_at": kill},
+        peers=(*runs[at].peers, *writers),
+        seconds=seconds,
+        operations=(*runs[at].operations, *operations),
+        changes=runs[at].changes | shared,
+        lasts=True,
+    )
 
 
 def _lies(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:

@@ -20,6 +20,8 @@ from tests.engine.plan import Operation
 __all__ = ["Ledgers", "Operator"]
 
 NEVER_MS = 1_000_000_000
+CYCLE_S = 10.0
+"""The longest that the operator waits for a cycle."""
 SETTINGS = GarbageSettings(wait_ms=NEVER_MS, delete_share_max=1.0, rate_bytes_per_s=0, metadata_reads_per_s=1_000_000)
 
 
@@ -98,7 +100,10 @@ class Operator:
         self._ledgers.existing.discard(ledger)
 
     def _collect(self, _ledger: int) -> None:
-        self._garbage.force()
+        """Collect and compact, and record how many logs were compacted since the start."""
+        cycle = self._garbage.force()
+        self._garbage.wait(cycle, CYCLE_S)
+        self._recorder.nemesis("compacted", int(self._garbage.stats()["gc_compacted_log_total"]))
 
     def _read_only(self, _ledger: int) -> None:
         self._storage.set_read_only(True)

@@ -69,6 +69,8 @@ class RunPlan:
     verify: bool = False
     decays: tuple[Decay, ...] = ()
     changes: dict[str, Any] = field(default_factory=dict)
+    lasts: bool = False
+    """Whether the run goes on for its whole time, although no peer has anything left to ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ class _Run:
                 return Exit.ENDED
             asking = [peer.due for peer in self._peers if not peer.done()]
             waiting = sum(peer.waiting for peer in self._peers)
-            if not waiting and (now >= end or not asking):
+            if not waiting and (now >= end or not (asking or self._run.lasts)):
                 self._check_responses()
                 self._check_budgets()
                 return None

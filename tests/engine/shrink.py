@@ -90,6 +90,8 @@ def _less(run: RunPlan) -> Iterator[RunPlan]:
             yield _with(run, part, ())
         for at in range(len(held)):
             yield _with(run, part, held[:at] + held[at + 1 :])
+    if run.lasts:
+        yield replace(run, lasts=False)
     if run.cut >= 0:
         yield replace(run, cut=-1)
     for name in run.changes:

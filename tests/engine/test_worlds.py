@@ -42,6 +42,13 @@ def test_some_seeds() -> None:
     played(f"0:{ALWAYS}")
 
 
+def test_mostly_dead_logs_are_compacted() -> None:
+    """Worlds that delete half of their ledgers make the bookie compact entry logs, and read the same afterwards."""
+    compacted = re.search(r"(\d+) compacted", played("104,127,157"))
+    assert compacted is not None
+    assert int(compacted[1]) > 0
+
+
 @pytest.mark.parametrize("seed", ["1", "17", "25", "37"])
 def test_a_seed_is_always_the_same_world(seed: str) -> None:
     """Two processes play a seed call by call alike, with all threads, faults and times."""

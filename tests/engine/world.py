@@ -36,6 +36,7 @@ class Outcome:
     kills: int = 0
     cuts: int = 0
     requests: int = 0
+    compacted: int = 0
     first_faults: int = 0
     trace: list[str] = field(default_factory=list)
     output: str = ""
@@ -70,6 +71,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
                 boot += 1
         history = certain(list(events(runtime.history())))
         outcome.requests = sum(event.kind == "invoke" for event in history)
+        outcome.compacted = sum(event.op == "compacted" and event.code > 0 for event in history)
         violations = [found for part in split_deleted(history) for found in judge(part)][:FINDINGS_MAX]
         outcome.findings += [f"{violation.invariant}: {violation.what}" for violation in violations]
         return outcome
