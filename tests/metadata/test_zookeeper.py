@@ -1,5 +1,6 @@
 """What only ZooKeeper has: Apache BookKeeper's tree byte for byte, its own tools on it, and the assignment of ids."""
 
+import queue
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -283,3 +284,27 @@ def test_we_read_what_java_writes(zookeeper: ZooKeeperServer, java_peer: JavaPee
     assert len(driver.cluster.instance_id() or "") == 36
     assert driver.bookies.present(read_only=False) == frozenset()
     driver.stop()
+
+
+def test_watches_of_a_ledger_that_ended_leave_one_function_behind(zookeeper_cluster: ZooKeeperCluster) -> None:
+    """However often a ledger is watched, ZooKeeper's client keeps one function for it, and all watches work."""
+    reader = zookeeper_cluster.connect()
+    reader.ledgers.create(11, METADATA)
+    for _ in range(20):
+        told = threading.Event()
+        watch = reader.ledgers.watch(11, lambda _, told=told: told.set())  # type: ignore[misc]
+        assert told.wait(60)
+        watch.close()
+    assert [len(kept) for kept in _functions(reader).values()] == [1]
+    versions: queue.Queue[int] = queue.Queue()
+    for _ in range(2):
+        reader.ledgers.watch(11, lambda found: versions.put(found.version if found else -1))
+    assert {versions.get(timeout=60) for _ in range(2)} == {0}
+    reader.ledgers.write(11, replace(METADATA, state=LedgerState.IN_RECOVERY), 0)
+    assert [versions.get(timeout=60) for _ in range(2)] == [1, 1]
+
+
+def _functions(driver: MetadataDriver) -> dict[str, set[object]]:
+    """Return what ZooKeeper's client calls when the node of a ledger changes."""
+    watchers = driver._session.client._data_watchers  # type: ignore[attr-defined]
+    return {path: kept for path, kept in watchers.items() if "L00" in path and kept}

@@ -141,9 +141,8 @@ class BookieClient:
         IllegalOperation where `batches` returns False, NoSuchLedger, NoSuchEntry or ReadError.
         """
         peer = self._peer(bookie)
-        if self._v3 and peer.extensions is None:
-            await peer.known()
-        if not peer.batches():
+        unknown = self._v3 and peer.extensions is None
+        if (unknown and BATCH_READ not in await peer.known()) or not peer.batches():
             raise IllegalOperation(f"{bookie}: ledger {ledger}: it does not support batch reads; read entry by entry")
         link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)

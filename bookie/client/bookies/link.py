@@ -90,7 +90,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         self._unanswered: Unanswered[AwaitedReply] = Unanswered(wire, bookie, adds=self._adds, reads=self._reads)
         self._senders: dict[int, Sender] = {}
         self._sender_numbers = itertools.count(1)
-        self._key_waits: list[asyncio.Future[None]] = []
+        self._key_waits: dict[asyncio.Future[None], None] = {}  # in their order
         self._out: list[Buffer] = []
         self._queued = 0
         self._flowing = False  # opened, and the transport accepts more
@@ -165,7 +165,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     async def _key_wait(self, what: object, due: float) -> None:
         wait = self._loop.create_future()
-        self._key_waits.append(wait)
+        self._key_waits[wait] = None
         try:
             async with asyncio.timeout_at(due):
                 await wait
@@ -174,6 +174,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
                 f"{self.bookie}: {what}: not sent, since an earlier request for the same entry is unanswered; try again"
             )
             raise RequestTimeout(error) from None
+        finally:
+            self._key_waits.pop(wait, None)
 
     # --- senders ------------------------------------------------------------------------------------------------------
 
@@ -359,7 +361,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     def _retry(self) -> None:
         """Wake everything that waits for a key to become free."""
-        waits, self._key_waits = self._key_waits, []
+        waits, self._key_waits = self._key_waits, {}
         for wait in waits:
             if not wait.done():
                 wait.set_result(None)

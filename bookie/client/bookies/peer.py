@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from bookie.client.bookies.addresses import Found
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
 from bookie.client.bookies.link import Link
@@ -19,7 +20,6 @@ from bookie.client.wire.request import Wire
 from bookie.client.wire.v2 import WireV2
 from bookie.client.wire.v3 import WireV3
 from bookie.errors import BookieUnavailable, BookKeeperError
-from bookie.metadata.bookies.service_info import BookieServiceInfo
 
 W = TypeVar("W", bound=Wire)
 TICK_S = 1.0
@@ -30,7 +30,7 @@ TRIAL = -1
 
 log = logging.getLogger(__name__)
 
-Resolver = Callable[[str], Awaitable[BookieServiceInfo]]
+Resolver = Callable[[str], Awaitable[Found]]
 
 
 class Peer:
@@ -114,12 +114,11 @@ class Peer:
 
     async def _open(self, link: Link[Any]) -> None:
         try:
-            info = await self._resolve(self.bookie)
-            end = info.client_endpoint()
+            found = await self._resolve(self.bookie)
+            end = found.info.client_endpoint()
             if end is None:
                 raise BookieUnavailable("it publishes no endpoint for clients")
-            if self.extensions is None:
-                self.extensions = Extensions(info.v3_extensions())
+            self._learn(found)
             await self._connector.connect(link, end.host, end.port)
         except BookKeeperError as error:
             link.fail(error)
@@ -144,13 +143,17 @@ class Peer:
         return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
 
     async def known(self) -> Extensions:
-        """Return the extensions that the bookie supports, reading its registration if needed.
+        """Return the extensions that the bookie supports, reading its registration if needed; none if that fails.
 
         Raises BookieUnavailable or MetadataStoreError.
         """
         if self.extensions is None:
-            self.extensions = Extensions((await self._resolve(self.bookie)).v3_extensions())
-        return self.extensions
+            self._learn(await self._resolve(self.bookie))
+        return self.extensions or Extensions()
+
+    def _learn(self, found: Found) -> None:
+        if self.extensions is None and found.looked_up:
+            self.extensions = Extensions(found.info.v3_extensions())
 
     async def close(self, error: BookKeeperError) -> None:
         """Fail everything outstanding, and wait until the connections are closed."""

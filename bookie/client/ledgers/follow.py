@@ -15,7 +15,7 @@ from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.race import MISSING
 from bookie.client.ledgers.ranges import RangeReader
 from bookie.client.ledgers.view import LedgerView
-from bookie.errors import BookKeeperError, ClientClosed, UnauthorizedAccess
+from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata, UnauthorizedAccess
 
 __all__ = ["Follower"]
 
@@ -59,6 +59,8 @@ class Follower(Batched):
         if config.read_timeout_s:
             self._poll_ms = min(self._poll_ms, int(config.read_timeout_s * 1000 * POLL_SHARE))
         self._range: RangeReader | None = None
+        self._failing_since: float | None = None
+        """Since when reads of acknowledged entries have failed."""
         self._over = False
         self._turn = asyncio.Lock()
         """A call that is cancelled may still be ending while the next one begins."""
@@ -78,6 +80,8 @@ class Follower(Batched):
                     got = await self._ranged(self._range, limit)
                     if got:
                         return got
+                    if self._failing_since is not None:  # with the metadata, which may name other bookies meanwhile
+                        await self._unless_changed(asyncio.sleep(PAUSE_MAX_S))
                 elif self._view.closed:
                     break
                 elif (batch := await self._wait()) is not None:
@@ -86,12 +90,20 @@ class Follower(Batched):
             return []
 
     async def _ranged(self, batches: RangeReader, limit: int) -> list[EntryBatch]:
-        """Return the next batches of a range, which is given up at its end, and after an error."""
+        """Return the next batches of a range, or none at its end, and after an error that has not lasted too long."""
+        loop = asyncio.get_running_loop()
         try:
             got = await batches.ready(limit)
-        except BookKeeperError:
+        except BookKeeperError as error:
             self._range = None
-            raise
+            if isinstance(error, (ClientClosed, NoSuchLedgerMetadata, UnauthorizedAccess)):
+                raise
+            if self._failing_since is None:
+                self._failing_since = loop.time()
+            elif loop.time() - self._failing_since > FAILURES_S:
+                raise
+            return []
+        self._failing_since = None
         if got:
             self._next = got[-1].last + 1
         else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+from kazoo.protocol.states import WatchedEvent
 
 from bookie.errors import BookKeeperError, MetadataVersionConflict
 from bookie.metadata.driver import Subscription, Versioned
@@ -108,8 +109,9 @@ class ZooKeeperNodes(Generic[K, T]):
         """Call a listener with the node's value now and at each change, and with None if it is absent."""
         path = self._kind.path(key)
 
-        def read(watch: Watch[Versioned[T] | None]) -> Versioned[T] | None:
-            if self._session.run(lambda zk: zk.exists_async(path, watch=watch.touch)) is None:
+        def read(_: Watch[Versioned[T] | None]) -> Versioned[T] | None:
+            # The client of ZooKeeper keeps a function until the node changes, but equal ones only once.
+            if self._session.run(lambda zk: zk.exists_async(path, watch=self._touched)) is None:
                 return None
             try:
                 return self.read(key)
@@ -117,6 +119,9 @@ class ZooKeeperNodes(Generic[K, T]):
                 return None
 
         return self._watcher.add(read, listener, topic=path)
+
+    def _touched(self, event: WatchedEvent) -> None:
+        self._watcher.wake_topic(event.path or "")
 
     def _absent(self, key: K) -> BookKeeperError:
         return self._kind.absent(f"{self._kind.named(key)} does not exist")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
 
 from bookie.client.bookies import BookieClient
@@ -481,3 +482,19 @@ def test_a_caller_that_gives_up(peer: WirePeer) -> None:
         assert (await again).stored == E0
 
     play(peer, work)
+
+
+def test_waits_of_a_hung_v2_bookie_are_released(peer: WirePeer) -> None:
+    """Reads that wait behind an unanswered one of the same entry leave nothing behind when their time is over."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        link = client._peer(bookie).link(7)
+        for _ in range(5):
+            with pytest.raises(RequestTimeout):
+                await client.read(bookie, 7, 1)
+        with pytest.raises(RequestTimeout):
+            await client.read_many(bookie, 7, np.array([1, 2], dtype=np.int64))
+        assert not link._key_waits
+        assert link.pending == 1
+
+    play(peer, work, read_timeout_s=0.05)
