@@ -23,7 +23,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
+from bookie.client.wire.extensions import WRITE_CLOSE
 from bookie.client.wire.tls import Tls
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
@@ -152,10 +152,9 @@ class BookieClient:
                 link.wire.batch_read(ledger, start, max_count, size, flags, master_key, timeout_s)
             )
         except IllegalOperation:
-            if peer.extensions is not None:
-                peer.extensions.withdraw(BATCH_READ)
+            peer.refused_batch()
             raise
-        peer.served_batches = True
+        peer.served_batch()
         return batch
 
     async def batch_read_entries(

@@ -25,6 +25,8 @@ W = TypeVar("W", bound=Wire)
 TICK_S = 1.0
 BATCHES_REFUSED_S = 600.0
 """How long a bookie that seems to be too old for batch reads is not sent another one, in seconds."""
+ADVERTISED_REFUSED_S = 1.0
+"""The same for a bookie whose registration advertises batch reads: its connection was lost for another reason."""
 TRIAL = -1
 """The number of the V2 connection on which batch reads are tried while adds are outstanding on another one."""
 
@@ -44,6 +46,7 @@ class Peer:
         """What the bookie supports beyond Apache BookKeeper's operations; None if that is not known yet."""
         self.served_batches = False
         self._batches_refused_until = 0.0
+        self._batches_off = False
         self._config = config
         self._connector = connector
         self._resolve = resolve
@@ -133,8 +136,30 @@ class Peer:
         """Forget a broken connection, and note if it broke during a V2 batch read: old bookies close it then."""
         self._links = {number: other for number, other in self._links.items() if other is not link}
         self._links_v3 = {number: other for number, other in self._links_v3.items() if other is not link}
-        if link.closed_on_batch and not self.served_batches:
-            self._batches_refused_until = asyncio.get_running_loop().time() + BATCHES_REFUSED_S
+        if link.closed_on_batch:
+            self.refused_batch()
+
+    def refused_batch(self) -> None:
+        """Note that the bookie did not know a batch read: it said so, or in V2 closed the connection. Entries are read
+        one by one for a while, unless batch reads have worked before.
+        """
+        advertised = self.extensions is not None and BATCH_READ in self.extensions
+        if not self._config.use_v2_wire_protocol:
+            if self.extensions is not None:
+                self.extensions.withdraw(BATCH_READ)
+        elif not self.served_batches:
+            seconds = ADVERTISED_REFUSED_S if advertised else BATCHES_REFUSED_S
+            self._batches_refused_until = asyncio.get_running_loop().time() + seconds
+            if not advertised and not self._batches_off:
+                self._batches_off = True
+                log.info("reading single entries: bookieId=%s does not support batch reads", self.bookie)
+
+    def served_batch(self) -> None:
+        """Note that the bookie supports batch reads."""
+        self.served_batches = True
+        if self._batches_off:
+            self._batches_off = False
+            log.info("reading in batches: bookieId=%s supports batch reads by now", self.bookie)
 
     def batches(self) -> bool:
         """Return whether a batch read may be tried."""

@@ -15,11 +15,20 @@ from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY
 from bookie.client.wire.messages import parsed
 from bookie.client.wire.request import Framer, Key, Request, Row, SenderNames, read_of
-from bookie.errors import BookKeeperError, ReadError, UnauthorizedAccess, WriteError, error_from_v2
+from bookie.errors import (
+    BookKeeperError,
+    IllegalOperation,
+    ReadError,
+    UnauthorizedAccess,
+    WriteError,
+    error_from_v2,
+)
 from bookie.pb.wire_pb2 import AuthMessage
 
 OP_ADD, OP_READ, OP_AUTH, OP_BATCH_READ = 1, 2, 3, 7
 ENTRY_ID = struct.Struct(">q")
+NOT_SERVED: dict[int, type[BookKeeperError]] = {100: IllegalOperation}
+"""The meaning of EBADREQ for a batch read: the bookie does not know the operation."""
 
 
 class WireV2:
@@ -100,7 +109,9 @@ class WireV2:
         frame = framing_v2.batch_read_frame(ledger, start, number, max_count, max_size, flags, master_key)
         what = ("batch read of ledger {} from entry {}", ledger, start)
         decode = lambda run: StoredBatch(ledger, start, run)  # noqa: E731
-        return Request((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
+        request = Request((OP_BATCH_READ, number, 0), frame, what, ReadError, decode, timeout_s)
+        request.codes = NOT_SERVED
+        return request
 
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:
         """Return an AUTH request."""

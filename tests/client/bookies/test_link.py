@@ -11,7 +11,7 @@ import pytest
 
 from bookie.client.bookies import BookieClient
 from bookie.client.bookies.link import Link
-from bookie.client.bookies.peer import BATCHES_REFUSED_S
+from bookie.client.bookies.peer import ADVERTISED_REFUSED_S, BATCHES_REFUSED_S
 from bookie.client.bookies.sender import Sender
 from bookie.client.config import ClientConfig
 from bookie.errors import (
@@ -232,6 +232,39 @@ def test_an_old_bookie_and_batches(peer: WirePeer) -> None:
         assert client.batches("127.0.0.2:9999")
 
     play(peer, work)
+
+
+def test_a_bookie_that_says_it_knows_no_batches(peer: WirePeer) -> None:
+    """BR6: EBADREQ is the other way of an old bookie to refuse a batch read. The connection stays, and entries are
+    read one by one from then on.
+    """
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+        number = (await there(peer.request)).request_id
+        await there(peer.answer, v2.Response(v2.BATCH_READ, 100, 7, 0, number))
+        with pytest.raises(IllegalOperation, match="code 100"):
+            await batch
+        assert not client.batches(bookie)
+        single = started(client.read(bookie, 7, 0))
+        await there(peer.request)
+        await there(peer.answer, v2.Response(v2.READ, 0, 7, 0, body=E0))
+        assert (await single).stored == E0
+
+    play(peer, work)
+
+
+def test_a_lost_connection_is_no_refusal_of_what_is_advertised(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR6: if the registration advertises batch reads, they are tried again a second after a connection was lost."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        await hangs_up_on_batches(peer, client, bookie)
+        monkeypatch.setattr(loop, "time", lambda: now() + ADVERTISED_REFUSED_S)
+        assert client.batches(bookie)
+
+    play(peer, work, extensions="batchRead")
 
 
 def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
