@@ -173,6 +173,7 @@ class LedgerStorage:
             write_data=self.journal.write_data,
             readahead_bytes=self.storage.readahead_bytes,
             readahead_entries=self.storage.readahead_entries,
+            readahead_policy=self.storage.readahead_policy,
             adaptive_readahead=self.storage.adaptive_readahead,
             uncached_bytes=self.storage.uncached_read_bytes,
             flush_bytes=min(

@@ -45,6 +45,8 @@ class StorageSettings:
     """Memory for reads that the read cache cannot take at the moment; at least one entry."""
     readahead_entries: int = 1000
     readahead_bytes: int = 4 * MIB
+    readahead_policy: str = "forward"
+    """Who gets readahead: readers that go `forward`, `always` each miss, or nobody (`off`)."""
     adaptive_readahead: bool = False
     """Read ahead less while entries that were read ahead leave the cache unused."""
     reread_table_bytes: int = 4 * MIB

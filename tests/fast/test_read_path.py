@@ -2,6 +2,7 @@
 have the newest copy, stay pinned, and are right.
 """
 
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -166,6 +167,63 @@ def test_what_is_not_read_in_order_is_not_read_ahead(opened: OpenedWith) -> None
     for at in range(2001, 2500):
         assert take(one.direct.read(5, at)) == stored[at : at + 1]
     assert one.storage.stats()["disk_reads"] < 20
+
+
+@pytest.mark.parametrize("start", [0, 1000])
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_readers_by_steps_are_read_ahead(opened: OpenedWith, step: int, start: int) -> None:
+    """A reader that takes every second, third or seventh entry, as one that rotates over replicas does, needs few disk
+    reads, wherever it begins, and each entry is read from disk once.
+    """
+    one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB)
+    stored = add(one, 5, range(4000))
+    one.checkpoint()
+    for at in range(start, 4000, step):
+        assert take(one.direct.read(5, at)) == [stored[at]]
+    stats = one.storage.stats()
+    assert stats["disk_reads"] <= 12
+    assert stats["readahead_batch_count"] <= 4000 - start
+    assert stats["rereads"] == 0
+
+
+def test_readers_by_batches_in_turn_are_read_ahead(opened: OpenedWith) -> None:
+    """Several readers of a ledger at once, each of which asks for one batch out of three, need few disk reads."""
+    one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB)
+    stored = add(one, 5, range(8000), size=10)
+    one.checkpoint()
+    for at in range(0, 1800, 30):
+        for position in (1000, 3001, 5002):
+            first = position + at
+            assert take(one.direct.read(5, first, count=10, size=MIB)) == stored[first : first + 10]
+    assert one.storage.stats()["disk_reads"] <= 3 * 8
+
+
+def test_random_reads_bring_nothing_else(opened: OpenedWith) -> None:
+    """Of random reads in a large ledger, each brings hardly more than its own entry."""
+    one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB)
+    stored = add(one, 5, range(20_000), size=10)
+    one.checkpoint()
+    chosen = random.Random(5).sample(range(1, 20_000), 400)
+    for at in chosen:
+        assert take(one.direct.read(5, at)) == [stored[at]]
+    assert one.storage.stats()["readahead_batch_count"] < 1.5 * len(chosen)
+
+
+@pytest.mark.parametrize(("policy", "brought"), [("forward", 2), ("always", 2000), ("off", 2)])
+def test_the_policy_of_readahead(opened: OpenedWith, policy: str, brought: int) -> None:
+    """Two reads far from each other bring their own entries only, or as much as may be read ahead each time."""
+    one = opened(
+        readahead_policy=policy, readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB,
+    )  # fmt: skip
+    stored = add(one, 5, range(4000), size=10)
+    one.checkpoint()
+    for at in (500, 2500):
+        assert take(one.direct.read(5, at)) == [stored[at]]
+    assert one.storage.stats()["readahead_batch_count"] == brought
+    if policy == "off":
+        assert take(one.direct.read(5, 0)) == [stored[0]]
+        assert take(one.direct.read(5, 1)) == [stored[1]]
+        assert one.storage.stats()["readahead_batch_count"] == brought + 2
 
 
 @pytest.mark.parametrize(("ensemble", "quorum"), [(3, 2), (3, 1), (20, 2), (40, 1)])

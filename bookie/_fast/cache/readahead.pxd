@@ -15,9 +15,15 @@ cdef enum:
     SCALE_LEAST = 16
     ENTRIES_LEAST = 16       # unless fewer are configured
 
+cdef enum ReadaheadPolicy:
+    READ_AHEAD_FORWARD       # for readers that go forward
+    READ_AHEAD_ALWAYS        # at each miss, as Apache BookKeeper does
+    READ_AHEAD_OFF
+
 cdef struct Readahead:
     uint64_t bytes_max       # as configured
     uint32_t entries_max
+    ReadaheadPolicy policy
     bint adaptive
     uint64_t judge_bytes     # evicted bytes after which the share is judged
     int64_t scale            # atomic
@@ -29,7 +35,7 @@ cdef struct Readahead:
     uint64_t evicted
     uint64_t unused
 
-cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, bint adaptive,
+cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, ReadaheadPolicy policy, bint adaptive,
                          uint64_t judge_bytes) noexcept nogil
 # Get what the next miss may read, and the number to store in its page.
 cdef void readahead_limits(const Readahead* ahead, uint64_t* bytes, uint32_t* entries, uint32_t* setting) noexcept nogil

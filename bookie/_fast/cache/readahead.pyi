@@ -1,5 +1,7 @@
 from typing import Self
 
+POLICIES: dict[str, int]
+
 class ReadaheadLimits:
     def __new__(cls, bytes_max: int, entries_max: int, *, adaptive: bool, judge_bytes: int) -> Self: ...
     def limits(self) -> tuple[int, int, int]: ...

@@ -7,11 +7,14 @@ cdef enum:
     SHRINK_SHARE = 4         # shrink if more than one byte in this many was unused
     GROW_SHARE = 16          # grow if fewer than one in this many were
 
+POLICIES = {"forward": READ_AHEAD_FORWARD, "always": READ_AHEAD_ALWAYS, "off": READ_AHEAD_OFF}
 
-cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, bint adaptive,
+
+cdef void readahead_init(Readahead* ahead, uint64_t bytes, uint32_t entries, ReadaheadPolicy policy, bint adaptive,
                          uint64_t judge_bytes) noexcept nogil:
     ahead.bytes_max = bytes
     ahead.entries_max = entries
+    ahead.policy = policy
     ahead.adaptive = adaptive
     ahead.judge_bytes = judge_bytes
     ahead.scale = SCALE_FULL
@@ -67,7 +70,7 @@ cdef class ReadaheadLimits:
     cdef Readahead ahead
 
     def __cinit__(self, uint64_t bytes_max, uint32_t entries_max, *, adaptive: bool, uint64_t judge_bytes):
-        readahead_init(&self.ahead, bytes_max, entries_max, adaptive, judge_bytes)
+        readahead_init(&self.ahead, bytes_max, entries_max, READ_AHEAD_FORWARD, adaptive, judge_bytes)
 
     def limits(self) -> tuple[int, int, int]:
         """Return bytes, entries, and the number of the setting."""

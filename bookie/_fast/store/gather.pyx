@@ -21,7 +21,7 @@ from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef enum:
     LAYERS = 3
-    AHEAD_SHARE = 8          # read on once reads took one in this many entries of a page
+    AHEAD_SHARE = 8          # read on once reads have gone through one in this many entries of a page
 
 
 cdef void region_unpin(Region* region) noexcept nogil:
@@ -99,7 +99,7 @@ cdef uint32_t answer_take(const ReadRequest* request, Answer* answer, const Run*
     answer.count += n
     answer.next += n
     page_take(run.page, slot, n)
-    if run.page.follow >= 0 and run.page.taken > run.page.slots // AHEAD_SHARE:
+    if run.page.follow >= 0 and run.page.taken_to - run.page.taken_from > run.page.slots // AHEAD_SHARE:
         answer.ahead = run.page.follow
         run.page.follow = -1
     return n

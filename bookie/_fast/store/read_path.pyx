@@ -31,7 +31,8 @@ from bookie._fast.base.types cimport (
 )
 from bookie._fast.cache.pages cimport Page, page_add_slot
 from bookie._fast.cache.read cimport ReadRing, ring_page, ring_trim
-from bookie._fast.cache.readahead cimport readahead_limits
+from bookie._fast.cache.readahead cimport READ_AHEAD_ALWAYS, READ_AHEAD_FORWARD, readahead_limits
+from bookie._fast.cache.readers cimport Miss, readers_advance, readers_brought
 from bookie._fast.cache.runs cimport Found, LedgerRuns, Run, map_find, map_get, runs_below, runs_find, runs_insert
 from bookie._fast.cache.stats cimport note_read
 from bookie._fast.cache.uncached cimport PRIVATE, uncached_page
@@ -60,7 +61,7 @@ cdef extern from "<unistd.h>" nogil:
 cdef enum:
     LAC_AT = 16              # offset in an entry
     LOOK_UPS_MOST = 16       # look-ups for one entry, which may be moved between look-up and read
-    GROWTH = 4               # a reader in order gets this many times the entries of the previous stretch
+    GROWTH = 4               # a reader that goes forward gets this many times the entries of the stretch before
     WHOLE = 1 << 29          # assumed previous stretch at a ledger's beginning: allows all that may be read ahead
     HINT_LEAST = 64 << 10    # for fewer bytes the kernel gets no hint to read on
     UNCACHED_WAIT_NS = 1000000000
@@ -72,7 +73,7 @@ cdef struct Plan:
     int64_t epoch            # Store.overrides before the look-up
     int64_t last             # the last entry that the read will bring, at least
     uint64_t span            # bytes to read
-    uint32_t ahead           # entries of the previous stretch if the reader goes in order; else 0
+    uint32_t ahead           # entries of the stretch before, if the reader goes forward; else 0
     uint32_t setting
 
 
@@ -136,24 +137,46 @@ cdef inline uint32_t page_bytes(const IndexHit* hit, uint64_t span) noexcept nog
     return <uint32_t> ((span + 3) // 4 * 4 + 4 * slots)
 
 
-cdef uint32_t in_order(Reading* reading, Shard* shard, int64_t ledger, int64_t entry, const IndexHit* hit,
-                       bint early) noexcept nogil:
-    """Return the number of entries of the stretch right before this one if readers took at least half of them, else 0,
-    which means that the reader does not go in order. `early`: this is read ahead. At a ledger's beginning, WHOLE.
+cdef inline bint passed_through(const Page* page) noexcept nogil:
+    """Return whether reads have gone through at least half of the page, by whatever steps."""
+    return page.taken_to > page.slots // 2 or page.taken >= page.slots // 2
+
+
+cdef uint32_t stretch_before(Reading* reading, Shard* shard, const Miss* miss) noexcept nogil:
+    """Return how many entries were read before this for a reader that goes forward and has used them, else 0.
+
+    The stretch before must be in the read cache, with at least half of it passed, or under way. It ends right before
+    this entry in the entry log, or a short step before it. At a ledger's beginning, return WHOLE.
     """
     cdef uint32_t entries = 0
+    cdef uint32_t stretch
+    cdef int64_t end = -1
     cdef Run* before
-    if entry == 0:
-        return WHOLE
     pthread_mutex_lock(&shard.lock)
-    before = runs_below(map_find(&shard.cached, ledger), entry)
-    if (before != NULL and before.lo + before.n == before.page.slots and before.page.log_id == hit.log_id
-            and before.page.log_end == hit.offset and (early or before.page.taken >= before.page.slots // 2)):
-        entries = before.page.slots
+    stretch = readers_advance(&shard.readers, miss, &end)
+    before = runs_below(map_find(&shard.cached, miss.ledger), miss.entry)
+    if before != NULL and before.lo + before.n == before.page.slots and before.page.log_id == miss.log_id:
+        if before.page.log_end == miss.offset and (miss.requested == 0 or before.page.taken >= before.page.slots // 2):
+            entries = before.page.slots
+        elif before.last + 1 == end and passed_through(before.page):
+            entries = stretch
     pthread_mutex_unlock(&shard.lock)
+    if miss.entry == 0:
+        return WHOLE
     if entries == 0:
-        entries = <uint32_t> load_before(reading.loads, ledger, entry)
+        entries = <uint32_t> load_before(reading.loads, miss.ledger, miss.entry)
+    if entries == 0 and stretch and load_before(reading.loads, miss.ledger, end):
+        entries = stretch
     return entries
+
+
+cdef uint32_t reads_on(Reading* reading, Store* store, const Miss* miss) noexcept nogil:
+    """Return how many entries the stretch before this had, by the policy: WHOLE for all that may be read ahead, 0 for
+    none.
+    """
+    if store.ahead.policy == READ_AHEAD_FORWARD:
+        return stretch_before(reading, shard_of(store, miss.ledger), miss)
+    return WHOLE if store.ahead.policy == READ_AHEAD_ALWAYS else 0
 
 
 cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept nogil:
@@ -164,11 +187,18 @@ cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept
     return hit.span_bytes * entries // hit.span_entries + record
 
 
+cdef void note_brought(Store* store, int64_t ledger, const IndexHit* hit, int64_t last, uint64_t log_end) noexcept nogil:
+    cdef Shard* shard = shard_of(store, ledger)
+    pthread_mutex_lock(&shard.lock)
+    readers_brought(&shard.readers, ledger, hit.entry, last, log_end)
+    pthread_mutex_unlock(&shard.lock)
+
+
 cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* answer, Plan* plan) noexcept nogil:
-    """Plan the read for `answer.next`: what was requested, and for readers in order growing amounts of what follows."""
+    """Plan the read for `answer.next`: what was requested, and for readers that go forward growing amounts of what follows."""
     cdef Store* store = store_of(reading.stores, request.ledger)
-    cdef Shard* shard = shard_of(store, request.ledger)
     cdef IndexHit* hit = &plan.hit
+    cdef Miss miss
     cdef uint64_t wanted, span, bytes
     cdef uint32_t asked = request.count - answer.count if request.count > answer.count else 0
     cdef uint32_t entries
@@ -179,7 +209,14 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
     if status != OK:
         return status
     readahead_limits(&store.ahead, &bytes, &entries, &plan.setting)
-    plan.ahead = in_order(reading, shard, request.ledger, answer.next, hit, request.count == 0)
+    miss.ledger = request.ledger
+    miss.entry = answer.next
+    miss.log_id = hit.log_id
+    miss.offset = hit.offset
+    miss.requested = min(asked, entries)
+    miss.entries_max = entries
+    miss.bytes_max = bytes
+    plan.ahead = reads_on(reading, store, &miss)
     wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
     if plan.ahead:
         wanted = max(wanted, bytes)
@@ -198,6 +235,7 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
     # The estimate may reach beyond the stored runs, to older copies of entries that were written again elsewhere.
     span = min(span, hit.span_bytes, wanted, store.ring.segment_bytes // 2)
     plan.span = max(span, <uint64_t> hit.length + LENGTH_PREFIX)
+    note_brought(store, request.ledger, hit, plan.last, hit.offset + plan.span)
     return OK
 
 
@@ -332,6 +370,7 @@ cdef Status publish(Store* store, Shard* shard, const ReadRequest* request, Answ
     cdef uint32_t taken = 0
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
+    readers_brought(&shard.readers, request.ledger, run.first, run.last, run.page.log_end)
     if bk_load(&store.overrides) == what.epoch:
         runs = map_get(&shard.cached, request.ledger) if run.page.live or bk_planted(PLANT_DEAD_PAGE_SHOWN) else NULL
         if runs != NULL:

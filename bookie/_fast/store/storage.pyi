@@ -41,6 +41,7 @@ class StorageEngine:
         write_data: bool,
         readahead_bytes: int,
         readahead_entries: int,
+        readahead_policy: str,
         adaptive_readahead: bool,
         flush_bytes: int,
         uncached_bytes: int = ...,

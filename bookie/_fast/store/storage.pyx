@@ -6,6 +6,8 @@ import os
 
 import numpy
 
+from bookie._fast.cache.readahead import POLICIES
+
 from bookie._fast.base.bounds cimport LAC_PACKET_MIN, lac_told
 from bookie._fast.base.cursor cimport load_i64
 from bookie._fast.base.file cimport Files, sync_dir
@@ -349,7 +351,7 @@ cdef class StorageEngine:
         cond_init(&self.stores.flush_done)
 
     def __init__(self, list handles, list journals, Files files, *, write_data: bool, readahead_bytes: int,
-                 readahead_entries: int, adaptive_readahead: bool, flush_bytes: int,
+                 readahead_entries: int, readahead_policy: str, adaptive_readahead: bool, flush_bytes: int,
                  uncached_bytes: int = 16 << 20):
         cdef Store* store
         if not 0 < len(handles) <= STORES_MOST or not 0 < len(journals) <= STORES_MOST:
@@ -367,8 +369,8 @@ cdef class StorageEngine:
             self.stores.stores[i] = (<DirectoryStore> handle).store
             store = (<DirectoryStore> handle).store
             store.ring.context = self.stores
-            readahead_init(&store.ahead, readahead_bytes, readahead_entries, adaptive_readahead,
-                           store.ring.segment_bytes // 2)
+            readahead_init(&store.ahead, readahead_bytes, readahead_entries, POLICIES[readahead_policy],
+                           adaptive_readahead, store.ring.segment_bytes // 2)
         for i, journal in enumerate(journals):
             self.stores.journals[i] = (<JournalCommitter> journal).journal
 

@@ -1,7 +1,5 @@
-"""The state of a bookie's directories on the data path, owned by `storage`; each field says what guards it.
-
-A shard's lock guards ledgers and runs and so orders adds and fences. It is held for copies, never while the disk works.
-"""
+"""The state of a bookie's directories on the data path, owned by `storage`; each field says what guards it. A shard's
+lock guards ledgers and runs and so orders adds and fences. It is held for copies, never while the disk works."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.bounds cimport DIRECTORIES_MAX
@@ -10,6 +8,7 @@ from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.waker cimport Waker
 from bookie._fast.cache.read cimport ReadRing
 from bookie._fast.cache.readahead cimport Readahead
+from bookie._fast.cache.readers cimport Readers
 from bookie._fast.cache.runs cimport RunMap
 from bookie._fast.cache.stats cimport CacheStats
 from bookie._fast.cache.uncached cimport Uncached
@@ -35,6 +34,7 @@ cdef struct Shard:
     LedgerMap ledgers
     RunMap halves[2]
     RunMap cached
+    Readers readers
 
 cdef struct Store:
     Shard shards[SHARDS]

@@ -259,6 +259,10 @@ GROUPS = (
             Key("dbStorage_readAheadCacheBatchBytesSize", "storage.readahead_bytes", int, str(4 * MIB),
                 "Maximum number of bytes to read ahead for sequential readers; -1 means half the read cache.", low=-1,
                 high=GIB, unit="bytes", differs="-1; many large entries for one reader would empty the cache"),
+            Key("dbStorage_readAheadPolicy", "storage.readahead_policy", str, "forward", "Which reads from disk bring"
+                " more entries than were requested: those of readers that go `forward` through a ledger, by steps of"
+                " any length that readahead covers; `always` each one, as in Apache BookKeeper; or none (`off`).",
+                choices=("forward", "always", "off")),
             Key("dbStorage_adaptiveReadAhead", "storage.adaptive_readahead", bool, "false", "Read ahead less while"
                 " much of the readahead leaves the read cache unused, and more again later, up to the two keys"
                 " above."),
