@@ -166,7 +166,7 @@ class DuplicateEntryId(BookKeeperError):
     code = -22
 
 
-class RequestTimeout(BookKeeperError):
+class RequestTimeout(BookKeeperError, TimeoutError):
     """The request was not answered within the client's time limit; it may have been executed."""
 
     code = -23

@@ -23,6 +23,7 @@ wire           the V2 and V3 wire protocols, TLS and authentication
 entries        entries and batches of entries, with their digests
 event_loop     an event loop on a thread of its own, and groups of tasks
 config         the settings
+arguments      checks of the types of arguments
 features       switches that can be changed while a client runs
 
 demo           a command that writes a million entries and reads them back
@@ -32,8 +33,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bookie.client.blocking.appends import Append
     from bookie.client.blocking.bookkeeper import BookKeeper
-    from bookie.client.blocking.handles import AdvancedWriteHandle, Append, ReadHandle, WriteHandle
+    from bookie.client.blocking.handles import ReadHandle
+    from bookie.client.blocking.writers import AdvancedWriteHandle, WriteHandle
     from bookie.client.channel.operations import BookieChannel
     from bookie.client.channel.reply import Reply
     from bookie.client.channel.stream import AddStream
@@ -80,8 +83,8 @@ __all__ = [
 
 MODULES = {
     "AddStream": "channel.stream",
-    "AdvancedWriteHandle": "blocking.handles",
-    "Append": "blocking.handles",
+    "AdvancedWriteHandle": "blocking.writers",
+    "Append": "blocking.appends",
     "BookieChannel": "channel.operations",
     "BookieInfo": "wire.bookie_space",
     "BookKeeper": "blocking.bookkeeper",
@@ -103,7 +106,7 @@ MODULES = {
     "Security": "wire.security",
     "StoredBatch": "entries.batch",
     "Tls": "wire.tls",
-    "WriteHandle": "blocking.handles",
+    "WriteHandle": "blocking.writers",
 }
 """The module of each public name. A name is imported on first use, so that a program that needs only a channel does
 not load the whole client.

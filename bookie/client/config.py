@@ -105,6 +105,8 @@ class ClientConfig(SettingsOf):
     """How long an add may wait for its ack quorum before the ledger fails with AddQuorumTimeout; at 0 and below, no
     limit.
     """
+    call_timeout_s: float = key("callTimeoutSec", 0.0)
+    """How long each call of the client for threads may wait, unless it is told otherwise; 0 means no limit. Ours."""
     session_timeout_s: float = key("zkTimeout", 10.0, scale=MS)
     tls_trust_store: str = key("clientTrustStore", "")
     """A PEM file of certificate authorities. Connections are encrypted if this or `tls_enabled` is set."""

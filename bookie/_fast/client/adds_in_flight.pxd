@@ -1,8 +1,8 @@
 """The adds in flight on one connection, from all senders, by the ids that a response carries.
 
 Consecutive ids share a block, and a hash table finds the blocks. A sender is one source of adds; its number counts from
-1. Its ids may have gaps, and come again when an ensemble changes. No lock: one event loop owns the table, or the lock of
-a channel's connection guards it. An add takes at most 480 bytes, and 32 if all ids of its block are in flight;
+1. Its ids may have gaps, and come again when an ensemble changes. No lock: one event loop owns the table, or the lock
+of a channel's connection guards it. An add takes at most 480 bytes, and 32 if all ids of its block are in flight;
 it is freed with the table.
 """
 from libc.stdint cimport int32_t, int64_t

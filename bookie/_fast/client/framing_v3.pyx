@@ -80,7 +80,8 @@ cdef inline int64_t frame_size(const AddBatchV3* batch, uint64_t transaction, in
 
 
 cdef int64_t add_frame_v3_size(const AddBatchV3* batch, int64_t id, int64_t size) noexcept nogil:
-    return frame_size(batch, batch.transaction + <uint64_t> (id - batch.first), id, ENTRY_FIXED_BYTES + batch.digest.size + size)
+    return frame_size(batch, batch.transaction + <uint64_t> (id - batch.first), id,
+                      ENTRY_FIXED_BYTES + batch.digest.size + size)
 
 
 cdef inline uint8_t* put_head(const AddBatchV3* batch, uint64_t transaction, int64_t id, uint64_t stored,
@@ -120,8 +121,8 @@ cdef void add_frames_v3(const AddBatchV3* batch, const uint8_t* payloads, const 
     for k in range(count):
         id = batch.first + k
         size = offsets[k + 1] - offsets[k]
-        entry = put_head(batch, batch.transaction + <uint64_t> (id - batch.first), id, ENTRY_FIXED_BYTES + batch.digest.size + size,
-                         out)
+        entry = put_head(batch, batch.transaction + <uint64_t> (id - batch.first), id,
+                         ENTRY_FIXED_BYTES + batch.digest.size + size, out)
         store_i64(entry, batch.ledger)
         store_i64(entry + 8, id)
         store_i64(entry + 16, batch.lac)

@@ -1,4 +1,6 @@
-"""Single reads in the table of `adds_in_flight`, by the ids in their responses. A response is matched once; others stay in the table of rows."""
+"""Single reads in the table of `adds_in_flight`, by the ids in their responses. A response is matched once; others stay
+in the table of rows.
+"""
 from libc.stdint cimport int32_t
 
 import numpy as np

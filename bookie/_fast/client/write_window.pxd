@@ -7,6 +7,7 @@ a mask is a place in an entry's write set: place p of entry e is ensemble index 
 """
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from bookie._fast.client.add_waiters cimport AddWaiters
 from bookie._fast.wire.digest cimport Digester
 
 cdef enum:
@@ -70,7 +71,7 @@ cdef class WriteWindow:
     cdef object whole                    # the records of the batch if every index gets all of them
     cdef list chunks
     cdef int64_t chunk_bytes
-    cdef dict waiters
+    cdef AddWaiters waiters
 
     cdef Slot* find(self, int64_t id) noexcept nogil
     cdef int64_t place(self, int64_t id, int64_t index) noexcept nogil
@@ -82,7 +83,6 @@ cdef class WriteWindow:
     cdef Slot* enter(self, int64_t id, int64_t size, int64_t payload_bytes, Chunk chunk)
     cdef void seal(self, uint8_t* at, const uint8_t* payload, int64_t size) noexcept nogil
     cdef int64_t advance(self)
-    cdef int wake(self, int64_t first, int64_t end) except -1
     cdef object gathered(self, const int64_t* ids, int64_t count)
 
 cdef class Add:

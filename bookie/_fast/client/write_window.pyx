@@ -26,7 +26,6 @@ cdef enum:
 
 _get_running_loop = asyncio.get_running_loop
 _new_lock = threading.Lock
-_Lock = type(_new_lock())
 
 
 cdef int by_id(const void* one, const void* other) noexcept nogil:
@@ -97,7 +96,7 @@ cdef class WriteWindow:
         self.count_max, self.bytes_max, self.record_bytes_max = count_max, bytes_max, record_bytes_max
         self.advanced, self.deferred, self.judged = advanced, deferred, judged
         self.chunks = []
-        self.waiters = {}
+        self.waiters = AddWaiters.__new__(AddWaiters)
 
     # The table of pending entries.
 
@@ -465,8 +464,7 @@ cdef class WriteWindow:
                 break
             self.chunk_bytes -= chunk.area.size
             del self.chunks[0]
-        if self.waiters:
-            self.wake(first, self.head)
+        self.waiters.wake(first, self.head)
         return self.head - first
 
     def fail_index(self, int64_t entry, int64_t index):
@@ -539,8 +537,7 @@ cdef class WriteWindow:
         self.count = self.displaced = self.bytes = self.queued = self.batch_count = self.chunk_bytes = 0
         self.whole = None
         self.chunks = []
-        for entry in sorted(self.waiters):
-            self.wake(entry, entry + 1)
+        self.waiters.wake_all()
         return pending
 
     # Waiting.
@@ -551,18 +548,10 @@ cdef class WriteWindow:
         add.window, add.entry = self, entry
         return add
 
-    cdef int wake(self, int64_t first, int64_t end) except -1:
-        cdef int64_t id
-        for id in range(first, end):
-            waiting = self.waiters.pop(id, None)
-            if waiting is None:
-                continue
-            for one in waiting:
-                if type(one) is _Lock:
-                    one.release()
-                elif not one.done():
-                    one.set_result(None)
-        return 0
+    @property
+    def waiting(self):
+        """The number of callers that wait for adds."""
+        return len(self.waiters)
 
 
 cdef class Add:
@@ -586,15 +575,22 @@ cdef class Add:
             return True
         lock = _new_lock()
         lock.acquire()
-        self.window.waiters.setdefault(self.entry, []).append(lock)
-        if self.done():
-            return True
-        lock.acquire(True, timeout)
-        return self.done()
+        self.window.waiters.enter(self.entry, lock)
+        try:
+            return self.done() or lock.acquire(True, timeout) or self.done()
+        finally:
+            self.window.waiters.leave(self.entry, lock)
+
+    def tell(self, one):
+        """Call one.set_result(None) in the event loop's thread when it ends, unless one.done() is true by then."""
+        self.window.waiters.enter(self.entry, one)
 
     def __await__(self):
         if not self.done():
             future = _get_running_loop().create_future()
-            self.window.waiters.setdefault(self.entry, []).append(future)
-            yield from future
+            self.window.waiters.enter(self.entry, future)
+            try:
+                yield from future
+            finally:
+                self.window.waiters.leave(self.entry, future)
         return self.result()

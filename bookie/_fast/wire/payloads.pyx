@@ -53,6 +53,14 @@ cdef class Entry:
     def __init__(self, int64_t id, data):
         self.id, self.data = id, data
 
+    @property
+    def payload(self):
+        """A copy of the payload."""
+        return bytes(self.data)
+
+    def __bytes__(self):
+        return bytes(self.data)
+
     def __repr__(self):
         return f"Entry(id={self.id}, data={bytes(self.data)!r})"
 

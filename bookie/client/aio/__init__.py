@@ -15,6 +15,7 @@ client    BookKeeper: create, open, delete and list ledgers
 reading   the handle for reading a ledger
 writing   the handle for writing a ledger
 logs      named lists of ledgers
+listing   lists that the metadata store returns in pages
 metrics   the client's metrics
 scope     the calls that a client has outstanding, which end when it is closed
 """

@@ -2,19 +2,22 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
+from bookie.client.aio.listing import Listing
 from bookie.client.aio.logs import Logs
 from bookie.client.aio.metrics import client_families
 from bookie.client.aio.reading import ReadHandle
 from bookie.client.aio.scope import Opening, Scope
 from bookie.client.aio.writing import AdvancedWriteHandle, WriteHandle
+from bookie.client.arguments import binary, custom_metadata, flag, integer
 from bookie.client.bookies import BookieClient, MetadataStore
 from bookie.client.config import ClientConfig
 from bookie.client.entries.digest import Digest, DigestType
+from bookie.client.event_loop.thread import NOT_STARTED
 from bookie.client.features import Features
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.ledgers.context import ClientContext
@@ -37,7 +40,7 @@ __all__ = ["BookKeeper"]
 class BookKeeper:
     """A client of a cluster. It is an async context manager; otherwise call `await start()` and `await close()`.
 
-    Before it is started, calls raise IllegalOperation or ClientClosed.
+    Before it is started, calls raise IllegalOperation, and ClientClosed once it is closed.
 
     Args:
         metadata_service_uri: The URI of the metadata store, such as `zk+hierarchical://host:2181/ledgers`. A metadata
@@ -50,6 +53,7 @@ class BookKeeper:
 
     def __init__(self, metadata_service_uri: str | MetadataDriver, **config: Any) -> None:
         self.config = ClientConfig.of(config)
+        self._uri = metadata_service_uri if isinstance(metadata_service_uri, str) else "a metadata driver"
         if isinstance(metadata_service_uri, str):
             timeout_ms = int(self.config.session_timeout_s * 1000)
             self._driver = open_driver(metadata_service_uri, session_timeout_ms=timeout_ms)
@@ -113,6 +117,10 @@ class BookKeeper:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        state = "closed" if self._scope.closed else "started" if self._started else "not started"
+        return f"<BookKeeper of {self._uri}, {state}>"
+
     @property
     def context(self) -> ClientContext:
         """What the ledger protocol needs, for code that is built on top of this class.
@@ -121,18 +129,15 @@ class BookKeeper:
             ClientClosed: The client is closed.
             IllegalOperation: The client is not started.
         """
-        if self._scope.closed:
-            raise ClientClosed("the client is closed; open another BookKeeper")
-        if self._cluster is None or not self._started:
-            raise IllegalOperation("this BookKeeper is not started: use it in a with statement, or call start()")
-        return self._cluster.context
+        return self._known.context
 
     @property
     def bookie_client(self) -> BookieClient:
         """Requests to single bookies, below all ledgers.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return self._known.bookies
 
@@ -141,7 +146,8 @@ class BookKeeper:
         """The disk space of the bookies. They are polled while somebody subscribes, or while placement is weighted.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return self._known.info
 
@@ -149,7 +155,8 @@ class BookKeeper:
         """Return the metrics of this client as of now; docs/metrics.md describes them.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return client_families(self._known)
 
@@ -168,14 +175,17 @@ class BookKeeper:
         """Named lists of ledgers, which are kept in the metadata store.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return Logs(self._scope, self._known.store)
 
     @property
     def _known(self) -> KnownCluster:
-        if self._cluster is None or self._scope.closed:
-            raise ClientClosed("the client is closed, or was not started")
+        if self._scope.closed:
+            raise ClientClosed("the client is closed; open another BookKeeper")
+        if self._cluster is None or not self._started:
+            raise IllegalOperation(NOT_STARTED)
         return self._cluster
 
     # --- ledgers ------------------------------------------------------------------------------------------------------
@@ -216,7 +226,7 @@ class BookKeeper:
         """
         sizes = ensemble_size, write_quorum_size, ack_quorum_size
         wanted = _wanted(sizes, digest_type, password, custom_metadata)
-        return Opening(self._create(WriteHandle, wanted, deferred_sync=deferred_sync))
+        return Opening(self._create(WriteHandle, wanted, deferred_sync=flag("deferred_sync", deferred_sync)))
 
     def create_ledger_advanced(
         self,
@@ -251,7 +261,7 @@ class BookKeeper:
         """
         sizes = ensemble_size, write_quorum_size, ack_quorum_size
         wanted = _wanted(sizes, digest_type, password, custom_metadata, ledger_id)
-        return Opening(self._create(AdvancedWriteHandle, wanted, deferred_sync=deferred_sync))
+        return Opening(self._create(AdvancedWriteHandle, wanted, deferred_sync=flag("deferred_sync", deferred_sync)))
 
     def open_ledger(
         self,
@@ -285,7 +295,8 @@ class BookKeeper:
             IncorrectParameter: The ledger id is negative, or the digest type is unknown.
             ClientClosed: The client was closed.
         """
-        return Opening(self._open(ledger_id, Credentials(password, digest_type_of(digest_type)), recovery=recovery))
+        wanted = Credentials(None if password is None else binary("password", password), digest_type_of(digest_type))
+        return Opening(self._open(integer("ledger_id", ledger_id), wanted, recovery=flag("recovery", recovery)))
 
     async def delete_ledger(self, ledger_id: int) -> None:
         """Delete a ledger; do nothing if it does not exist. Bookies drop its entries at their next garbage
@@ -299,13 +310,13 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        if ledger_id < 0:
+        if integer("ledger_id", ledger_id) < 0:
             raise IncorrectParameter(f"ledger id {ledger_id} must be at least 0")
         with contextlib.suppress(NoSuchLedgerMetadata):
             await self._scope.run(self.context.metadata.delete(ledger_id))
 
-    async def list_ledgers(self) -> AsyncIterator[int]:
-        """Yield the ids of all ledgers in ascending order.
+    def list_ledgers(self) -> Listing[int]:
+        """Return an iterator over the ids of all ledgers in ascending order.
 
         Ledgers that are created or deleted while the list is read may or may not be in it.
 
@@ -313,15 +324,7 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        async for ids in self.ledger_ranges():
-            for ledger in ids:
-                yield ledger
-
-    async def ledger_ranges(self) -> AsyncIterator[list[int]]:
-        """Yield the ids of `list_ledgers` in lists of the size that the metadata store returns."""
-        ranges = self.context.metadata.ledgers()
-        while ids := await self._scope.run(_following(ranges)):
-            yield ids
+        return Listing(self._scope, self.context.metadata.ledgers())
 
     async def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
         """Return the metadata of a ledger as they are stored now.
@@ -335,7 +338,7 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        if ledger_id < 0:
+        if integer("ledger_id", ledger_id) < 0:
             raise IncorrectParameter(f"ledger id {ledger_id} must be at least 0")
         return (await self._scope.run(self.context.metadata.read(ledger_id))).value
 
@@ -408,15 +411,11 @@ def _wanted(
     IncorrectParameter.
     """
     return NewLedger(
-        ensemble_size=sizes[0],
-        write_quorum=sizes[1],
-        ack_quorum=sizes[2],
+        ensemble_size=integer("ensemble_size", sizes[0]),
+        write_quorum=integer("write_quorum_size", sizes[1]),
+        ack_quorum=integer("ack_quorum_size", sizes[2]),
         digest_type=StoredDigestType(digest_type_of(digest_type)),
-        password=password,
-        custom=custom or {},
-        ledger=ledger,
+        password=binary("password", password),
+        custom=custom_metadata({} if custom is None else custom),
+        ledger=None if ledger is None else integer("ledger_id", ledger),
     )
-
-
-async def _following(ranges: AsyncIterator[list[int]]) -> list[int]:
-    return await anext(ranges, [])

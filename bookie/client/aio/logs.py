@@ -1,10 +1,12 @@
 """Named lists of ledgers in the metadata store, for asyncio. All methods run on the event loop."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
+from bookie.client.aio.listing import Listing
 from bookie.client.aio.scope import Scope
 from bookie.client.bookies import MetadataStore
+from bookie.client.event_loop.pages import Pages
 from bookie.metadata import changing_logs
 from bookie.metadata.changing_logs import Batch
 from bookie.metadata.driver import Subscription, Versioned
@@ -168,17 +170,10 @@ class Logs:
         """
         await self._run(lambda: self._logs.delete(name, version))
 
-    async def names(self) -> AsyncIterator[str]:
-        """Yield the names of all logs in ascending order."""
-        async for page in self.pages():
-            for name in page:
-                yield name
-
-    async def pages(self) -> AsyncIterator[list[str]]:
-        """Yield the names of all logs in ascending order, in lists of the size that the metadata store returns."""
+    def names(self) -> Listing[str]:
+        """Return an iterator over the names of all logs in ascending order."""
         pages: Iterator[list[str]] = self._logs.names()
-        while page := await self._run(lambda: next(pages, [])):
-            yield page
+        return Listing(self._scope, Pages(lambda: self._store.run(next, pages, None)))
 
     def watch(self, name: str, listener: Callable[[Versioned[Log] | None], None]) -> Subscription:
         """Call a listener with the log as it is now, and after each change; with None if the log does not exist.

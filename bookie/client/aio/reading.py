@@ -5,19 +5,21 @@ besides those that it documents: IncorrectParameter if an argument is out of its
 the LAC is requested, LedgerClosed if the handle was closed, and ClientClosed if the client was closed.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
 from bookie.client.aio.scope import Scope
+from bookie.client.arguments import integer
 from bookie.client.entries.verified import Entry, EntryBatch
+from bookie.client.event_loop.limited import limited
 from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.lac_reads import LastConfirmed
 from bookie.client.ledgers.reader import MIB, LedgerReader
 from bookie.errors import LedgerClosed
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
-__all__ = ["Batches", "ReadHandle", "Reading"]
+__all__ = ["Batches", "Entries", "ReadHandle", "Reading"]
 
 
 class Batches(Batched):
@@ -37,6 +39,21 @@ class Batches(Batched):
             The batches in order; an empty list means that there are no more.
         """
         return await self._scope.run(self._source.ready(limit))
+
+    async def next(self, timeout: float | None = None) -> EntryBatch | None:  # noqa: ASYNC109 - as in the other client
+        """Wait for the next batch. A call that takes too long, or is cancelled, leaves it to the next call.
+
+        Args:
+            timeout: Seconds to wait at most; None means no limit.
+
+        Returns:
+            The next batch, or None if there are no more.
+
+        Raises:
+            RequestTimeout: No batch has arrived within `timeout`; call it again.
+        """
+        got = await limited(self.ready(1), timeout)
+        return got[0] if got else None
 
     async def aclose(self) -> None:
         """Stop reading ahead. It is needed only if the iteration is left before its end. Further calls do nothing."""
@@ -165,7 +182,11 @@ class Reading:
         """
         reader = self._reader
         last = self.last_add_confirmed if last is None else last
-        if last < first and last == self.last_add_confirmed and first in (0, last + 1):
+        if (
+            integer("last", last) < integer("first", first)
+            and last == self.last_add_confirmed
+            and first in (0, last + 1)
+        ):
             return Batches(self._scope, _Nothing())
         return Batches(self._scope, reader.batches(first, last, max_count=max_count, max_size=max_size))
 
@@ -246,6 +267,40 @@ class ReadHandle(Reading):
         """Stop following the ledger's metadata, and refuse further reads. Further calls do nothing."""
         self._closed = True
         self._reading.close()
+
+    def __aiter__(self) -> "Entries":
+        """Iterate over the entries from the first to the last that this handle knows to be acknowledged."""
+        return Entries(self.batches())
+
+    def __len__(self) -> int:
+        """Return the number of entries over which `__aiter__` iterates."""
+        return self.last_add_confirmed + 1
+
+    def __bool__(self) -> bool:
+        """Return True, also for a ledger without entries."""
+        return True
+
+    def __repr__(self) -> str:
+        state = "closed handle" if self._closed else "closed" if self.is_closed else "open"
+        return f"<ReadHandle of ledger {self.id}, {state}, LAC {self.last_add_confirmed}>"
+
+
+class Entries(AsyncIterator[Entry]):
+    """The entries of batches, one by one. A call that is cancelled loses none of them."""
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self._entries: Iterator[Entry] = iter(())
+
+    async def __anext__(self) -> Entry:
+        while True:
+            for entry in self._entries:
+                return entry
+            self._entries = iter(await anext(self._batches))
+
+    async def aclose(self) -> None:
+        """Stop reading ahead; needed only if the iteration is left before its end."""
+        await self._batches.aclose()
 
 
 class _Nothing(Batched):

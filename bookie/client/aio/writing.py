@@ -14,6 +14,7 @@ from typing_extensions import Buffer
 from bookie._fast.client.write_window import Add
 from bookie.client.aio.reading import Reading
 from bookie.client.aio.scope import Scope
+from bookie.client.arguments import integer
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.errors import BookKeeperError, IncorrectParameter
@@ -64,6 +65,11 @@ class Writing(Reading):
     def is_closed(self) -> bool:
         """Whether no more entries can be added."""
         return self._closed or self.writer.failure is not None
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        lac, pending = self.last_add_confirmed, self.writer.pending
+        return f"<{type(self).__name__} of ledger {self.id}, {state}, LAC {lac}, {pending} adds pending>"
 
     async def flush(self) -> None:
         """Wait until all entries that were added so far are acknowledged.
@@ -237,6 +243,6 @@ class AdvancedWriteHandle(Writing):
 
     def checked(self, entry: int) -> int:
         """Return `entry` if it is a valid entry id; raise IncorrectParameter if not."""
-        if entry < 0:
+        if integer("entry", entry) < 0:
             raise IncorrectParameter(f"ledger {self.id}: entry id {entry} must be at least 0")
         return entry

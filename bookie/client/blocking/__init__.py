@@ -4,7 +4,9 @@ It is built on `bookie.client.aio` and on the event loop of `bookie.client.event
 client depends on it. Its public names are exported by `bookie.client`. Begin reading with `bookkeeper`.
 
 bookkeeper    BookKeeper: create, open, delete and list ledgers
-handles       the handles for reading and writing a ledger
+handles       the handle for reading a ledger
+writers       the handles for writing a ledger
+appends       adds that are pending, as futures
 logs          named lists of ledgers
 bookie_calls  requests to single bookies
 bookie_infos  the free space of the bookies

@@ -14,7 +14,7 @@ class BookieCalls:
         self._thread = thread
         self._client = client
 
-    def batch_read_entries(
+    def batch_read_entries(  # noqa: PLR0913 - those of the request, and the time limit
         self,
         bookie: str,
         ledger_id: int,
@@ -25,6 +25,7 @@ class BookieCalls:
         master_key: bytes | None = None,
         *,
         allow_fast_fail: bool = False,
+        timeout: float | None = None,
     ) -> StoredBatch:
         """Read consecutive entries of a ledger as one bookie stores them. Their digests are not verified.
 
@@ -37,6 +38,7 @@ class BookieCalls:
             flags: Bits of `Flags`: FENCE also fences the ledger, HIGH_PRIORITY asks for preferred treatment.
             master_key: The ledger's master key, which is needed for FENCE.
             allow_fast_fail: Raise TooManyRequests, instead of waiting, if too much output is queued for the bookie.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Returns:
             One entry or more; call `StoredBatch.verify` on it.
@@ -59,5 +61,6 @@ class BookieCalls:
                 flags,
                 master_key,
                 allow_fast_fail=allow_fast_fail,
-            )
+            ),
+            timeout,
         )

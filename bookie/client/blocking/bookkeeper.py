@@ -1,6 +1,7 @@
 """BookKeeper for threads: the client of `bookie.client.aio` on an event loop on its own thread. Any thread."""
 
-from collections.abc import Coroutine, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
@@ -8,8 +9,9 @@ from typing import Any, Self
 from bookie.client import aio
 from bookie.client.blocking.bookie_calls import BookieCalls
 from bookie.client.blocking.bookie_infos import BookieInfos
-from bookie.client.blocking.handles import AdvancedWriteHandle, ReadHandle, WriteHandle
+from bookie.client.blocking.handles import ReadHandle
 from bookie.client.blocking.logs import Logs
+from bookie.client.blocking.writers import AdvancedWriteHandle, WriteHandle
 from bookie.client.entries.digest import DigestType
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.features import Features
@@ -25,6 +27,10 @@ class BookKeeper:
     """A client of a cluster, for any number of threads. It is a context manager; otherwise call `start()` and
     `close()`.
 
+    Before it is started, calls raise IllegalOperation, and ClientClosed once it is closed. Calls that wait take a
+    `timeout` in seconds, after which they raise RequestTimeout, which is a TimeoutError. Except for `start`, the
+    default is the setting `callTimeoutSec`; if that is 0, they wait without limit. `math.inf` means no limit, too.
+
     Args:
         metadata_service_uri: The URI of the metadata store, such as `zk+hierarchical://host:2181/ledgers`.
         **config: Settings of `ClientConfig`, by Apache BookKeeper's keys or by the names of the fields.
@@ -35,11 +41,14 @@ class BookKeeper:
 
     def __init__(self, metadata_service_uri: str, **config: Any) -> None:
         self._aio = aio.BookKeeper(metadata_service_uri, **config)
-        self._thread = LoopThread("bookkeeper", self._aio.end_calls, self._aio.at_exit)
+        self._thread = LoopThread("bookkeeper", self._aio.end_calls, self._aio.at_exit, self._aio.config.call_timeout_s)
         self._started = False
 
-    def start(self) -> None:
+    def start(self, *, timeout: float = math.inf) -> None:
         """Connect to the metadata store and learn which bookies are registered. A client can be started only once.
+
+        Args:
+            timeout: Seconds to wait at most. The metadata store has `zkTimeout` to answer in any case.
 
         Raises:
             MetadataStoreError: The metadata store refused, or did not answer in time.
@@ -51,7 +60,7 @@ class BookKeeper:
         self._started = True
         self._thread.start()
         try:
-            self._thread.run(self._aio.start())
+            self._thread.run(self._aio.start(), timeout)
         except BaseException:
             self._thread.stop()
             raise
@@ -63,7 +72,7 @@ class BookKeeper:
         """
         if self._thread.alive:
             try:
-                self._thread.run(self._aio.close())
+                self._thread.run(self._aio.close(), math.inf)
             finally:
                 self._thread.stop()
 
@@ -81,7 +90,8 @@ class BookKeeper:
         """Requests to single bookies, below all ledgers.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return BookieCalls(self._thread, self._aio.bookie_client)
 
@@ -90,7 +100,8 @@ class BookKeeper:
         """The disk space of the bookies. They are polled while somebody subscribes, or while placement is weighted.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return BookieInfos(self._thread, self._aio.bookie_info)
 
@@ -109,9 +120,13 @@ class BookKeeper:
         """Named lists of ledgers, which are kept in the metadata store.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return Logs(self._thread, self._aio.logs)
+
+    def __repr__(self) -> str:
+        return repr(self._aio)
 
     # --- ledgers ------------------------------------------------------------------------------------------------------
 
@@ -125,6 +140,7 @@ class BookKeeper:
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
+        timeout: float | None = None,
     ) -> WriteHandle:
         """Create a ledger for writing.
 
@@ -137,6 +153,7 @@ class BookKeeper:
             custom_metadata: Values that are kept with the ledger's metadata.
             deferred_sync: Acknowledge entries before bookies have synced them. They are durable only after `force`.
                 Needs V3.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Returns:
             The write handle.
@@ -149,7 +166,7 @@ class BookKeeper:
             IllegalOperation: Deferred sync was requested with V2.
             ClientClosed: The client is closed.
         """
-        opening = self._aio.create_ledger(
+        creating = self._create(
             ensemble_size=ensemble_size,
             write_quorum_size=write_quorum_size,
             ack_quorum_size=ack_quorum_size,
@@ -158,9 +175,48 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return WriteHandle(self._thread, self._thread.run(opening.handle()))
+        return self._thread.run(creating, timeout)
 
-    def create_ledger_advanced(
+    def create_ledger_async(
+        self,
+        *,
+        ensemble_size: int = 3,
+        write_quorum_size: int = 2,
+        ack_quorum_size: int = 2,
+        digest_type: str | DigestType = DigestType.CRC32,
+        password: bytes = b"",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        deferred_sync: bool = False,
+    ) -> Future[WriteHandle]:
+        """Create a ledger like `create_ledger`, without waiting.
+
+        Args:
+            ensemble_size: See `create_ledger`, as for all further arguments.
+            write_quorum_size: See `create_ledger`.
+            ack_quorum_size: See `create_ledger`.
+            digest_type: See `create_ledger`.
+            password: See `create_ledger`.
+            custom_metadata: See `create_ledger`.
+            deferred_sync: See `create_ledger`.
+
+        Returns:
+            A future of the write handle, or of an error of `create_ledger`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
+        creating = self._create(
+            ensemble_size=ensemble_size,
+            write_quorum_size=write_quorum_size,
+            ack_quorum_size=ack_quorum_size,
+            digest_type=digest_type,
+            password=password,
+            custom_metadata=custom_metadata,
+            deferred_sync=deferred_sync,
+        )
+        return self._thread.submit(creating)
+
+    def create_ledger_advanced(  # noqa: PLR0913 - all but the first have names and defaults
         self,
         ledger_id: int | None = None,
         *,
@@ -171,6 +227,7 @@ class BookKeeper:
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
         deferred_sync: bool = False,
+        timeout: float | None = None,
     ) -> AdvancedWriteHandle:
         """Create a ledger whose writer chooses the entry ids, and also the ledger's id if `ledger_id` is given.
 
@@ -183,6 +240,7 @@ class BookKeeper:
             password: See `create_ledger`.
             custom_metadata: See `create_ledger`.
             deferred_sync: See `create_ledger`.
+            timeout: See `create_ledger`.
 
         Returns:
             The write handle.
@@ -191,7 +249,7 @@ class BookKeeper:
             LedgerExists: A ledger with the given id already exists.
             BookKeeperError: Any error of `create_ledger`.
         """
-        opening = self._aio.create_ledger_advanced(
+        creating = self._create_advanced(
             ledger_id,
             ensemble_size=ensemble_size,
             write_quorum_size=write_quorum_size,
@@ -201,7 +259,49 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return AdvancedWriteHandle(self._thread, self._thread.run(opening.handle()))
+        return self._thread.run(creating, timeout)
+
+    def create_ledger_advanced_async(
+        self,
+        ledger_id: int | None = None,
+        *,
+        ensemble_size: int = 3,
+        write_quorum_size: int = 2,
+        ack_quorum_size: int = 2,
+        digest_type: str | DigestType = DigestType.CRC32,
+        password: bytes = b"",
+        custom_metadata: Mapping[str, bytes] | None = None,
+        deferred_sync: bool = False,
+    ) -> Future[AdvancedWriteHandle]:
+        """Create a ledger like `create_ledger_advanced`, without waiting.
+
+        Args:
+            ledger_id: See `create_ledger_advanced`.
+            ensemble_size: See `create_ledger`, as for all further arguments.
+            write_quorum_size: See `create_ledger`.
+            ack_quorum_size: See `create_ledger`.
+            digest_type: See `create_ledger`.
+            password: See `create_ledger`.
+            custom_metadata: See `create_ledger`.
+            deferred_sync: See `create_ledger`.
+
+        Returns:
+            A future of the write handle, or of an error of `create_ledger_advanced`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
+        creating = self._create_advanced(
+            ledger_id,
+            ensemble_size=ensemble_size,
+            write_quorum_size=write_quorum_size,
+            ack_quorum_size=ack_quorum_size,
+            digest_type=digest_type,
+            password=password,
+            custom_metadata=custom_metadata,
+            deferred_sync=deferred_sync,
+        )
+        return self._thread.submit(creating)
 
     def open_ledger(
         self,
@@ -210,6 +310,7 @@ class BookKeeper:
         password: bytes | None = b"",
         digest_type: str | DigestType = DigestType.CRC32,
         recovery: bool = True,
+        timeout: float | None = None,
     ) -> ReadHandle:
         """Open a ledger for reading.
 
@@ -221,6 +322,7 @@ class BookKeeper:
                 with `enableDigestTypeAutodetection=false`.
             recovery: Whether a ledger that is still open is recovered: it is fenced and closed, and its writer can
                 add no more entries. Without recovery the ledger can be read while it is written.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Returns:
             The read handle.
@@ -235,7 +337,7 @@ class BookKeeper:
             IncorrectParameter: The ledger id is negative, or the digest type is unknown.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._open(ledger_id, password, digest_type, recovery=recovery))
+        return self._thread.run(self._open(ledger_id, password, digest_type, recovery=recovery), timeout)
 
     def open_ledger_async(
         self,
@@ -261,22 +363,27 @@ class BookKeeper:
         """
         return self._thread.submit(self._open(ledger_id, password, digest_type, recovery=recovery))
 
-    def delete_ledger(self, ledger_id: int) -> None:
+    def delete_ledger(self, ledger_id: int, *, timeout: float | None = None) -> None:
         """Delete a ledger; do nothing if it does not exist. Bookies drop its entries at their next garbage
         collection.
 
         Args:
             ledger_id: The id of the ledger.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Raises:
             IncorrectParameter: The ledger id is negative.
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        self._thread.run(self._aio.delete_ledger(ledger_id))
+        self._thread.run(self._aio.delete_ledger(ledger_id), timeout)
+
+    def delete_ledger_async(self, ledger_id: int) -> Future[None]:
+        """Delete a ledger like `delete_ledger`, and return a future of its end."""
+        return self._thread.submit(self._aio.delete_ledger(ledger_id))
 
     def list_ledgers(self) -> Iterator[int]:
-        """Yield the ids of all ledgers in ascending order.
+        """Yield the ids of all ledgers in ascending order, in pages, each of which may take `callTimeoutSec`.
 
         Ledgers that are created or deleted while the list is read may or may not be in it.
 
@@ -284,15 +391,16 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        ranges = self._aio.ledger_ranges()
-        while ids := self._thread.run(_following(anext(ranges, []))):
+        listed = self._aio.list_ledgers()
+        while ids := self._thread.run(listed.page()):
             yield from ids
 
-    def ledger_metadata(self, ledger_id: int) -> LedgerMetadata:
+    def ledger_metadata(self, ledger_id: int, *, timeout: float | None = None) -> LedgerMetadata:
         """Return the metadata of a ledger as they are stored now.
 
         Args:
             ledger_id: The id of the ledger.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Raises:
             NoSuchLedgerMetadata: The metadata store has no such ledger.
@@ -300,34 +408,39 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._aio.ledger_metadata(ledger_id))
+        return self._thread.run(self._aio.ledger_metadata(ledger_id), timeout)
 
-    def bookies(self, *, read_only: bool = False) -> frozenset[str]:
+    def bookies(self, *, read_only: bool = False, timeout: float | None = None) -> frozenset[str]:
         """Return the ids of the bookies that are registered now.
 
         Args:
             read_only: Whether to return the read-only bookies instead of the writable ones.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Raises:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._aio.bookies(read_only=read_only))
+        return self._thread.run(self._aio.bookies(read_only=read_only), timeout)
 
-    def known_bookies(self) -> frozenset[str]:
+    def known_bookies(self, *, timeout: float | None = None) -> frozenset[str]:
         """Return the ids of all bookies that have a cookie in the metadata store, whether they are registered or not.
 
+        Args:
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
+
         Raises:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._aio.known_bookies())
+        return self._thread.run(self._aio.known_bookies(), timeout)
 
-    def service_info(self, bookie: str) -> BookieServiceInfo | None:
+    def service_info(self, bookie: str, *, timeout: float | None = None) -> BookieServiceInfo | None:
         """Return what a bookie publishes about itself, such as its endpoints.
 
         Args:
             bookie: The id of the bookie.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
 
         Returns:
             The service info, or None if the bookie is not registered.
@@ -337,15 +450,22 @@ class BookKeeper:
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._aio.service_info(bookie))
+        return self._thread.run(self._aio.service_info(bookie), timeout)
 
     def metrics(self) -> list[Family]:
         """Return the metrics of this client as of now; docs/metrics.md describes them.
 
         Raises:
-            ClientClosed: The client is closed or not started.
+            ClientClosed: The client is closed.
+            IllegalOperation: The client is not started.
         """
         return self._thread.run(self._metrics())
+
+    async def _create(self, **wanted: Any) -> WriteHandle:
+        return WriteHandle(self._thread, await self._aio.create_ledger(**wanted))
+
+    async def _create_advanced(self, ledger: int | None, **wanted: Any) -> AdvancedWriteHandle:
+        return AdvancedWriteHandle(self._thread, await self._aio.create_ledger_advanced(ledger, **wanted))
 
     async def _metrics(self) -> list[Family]:
         return self._aio.metrics()
@@ -355,7 +475,3 @@ class BookKeeper:
     ) -> ReadHandle:
         opening = self._aio.open_ledger(ledger, password=password, digest_type=digest_type, recovery=recovery)
         return ReadHandle(self._thread, await opening)
-
-
-async def _following(ids: Coroutine[Any, Any, list[int]]) -> list[int]:
-    return await ids

@@ -29,14 +29,14 @@ class Connector:
                     await self._encrypted(link, self._contexts, host, port)
                 if self.auth is not None:
                     await self._authenticate(link, self.auth, host, address)
+        except BookKeeperError as error:
+            link.fail(error)
         except TimeoutError:
             link.fail(
                 BookieUnavailable(f"{address}: no connection within {self.timeout_s} s; is a bookie listening there?")
             )
         except OSError as error:
             link.fail(BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?"))
-        except BookKeeperError as error:
-            link.fail(error)
         else:
             link.opened()
 

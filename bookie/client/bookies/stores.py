@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Generic, ParamSpec, Self, TypeVar
 
+from bookie.client.event_loop.pages import Pages
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.driver import MetadataDriver, Subscription, Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
@@ -100,11 +101,10 @@ class MetadataStore:
         """Delete a ledger. Raises MetadataVersionConflict or NoSuchLedgerMetadata."""
         await self.run(self.driver.ledgers.delete, ledger, version)
 
-    async def ledgers(self) -> AsyncIterator[list[int]]:
-        """Yield all ledger ids in ascending order, in lists of the size that the store returns."""
+    def ledgers(self) -> AsyncIterator[list[int]]:
+        """Return all ledger ids in ascending order, in lists of the size that the store returns."""
         ranges = self.driver.ledgers.ranges()
-        while (ids := await self.run(next, ranges, None)) is not None:
-            yield ids
+        return Pages(lambda: self.run(next, ranges, None))
 
     def watch(self, ledger: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
         """Watch one ledger; the listener receives None if it does not exist."""

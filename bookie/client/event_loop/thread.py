@@ -15,37 +15,45 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from bookie.errors import ClientClosed, IllegalOperation
+from bookie.client.event_loop.limited import limited, seconds
+from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
 
-__all__ = ["LoopThread"]
+__all__ = ["LoopThread", "NOT_STARTED"]
 
 T = TypeVar("T")
 JOIN_S_MAX = 10.0
+NOT_STARTED = "this BookKeeper is not started: use it in a with statement, or call start()"
 
 
 class LoopThread:
-    """An event loop on a daemon thread.
+    """An event loop on a daemon thread. A call may wait for `timeout_s` seconds if it does not say how long; 0 and
+    below mean without limit.
 
     If the interpreter exits before `stop` was called, `last_call` runs on the loop, the loop stops, and `at_exit` is
     called. Executors accept no more work at that time.
     """
 
     def __init__(
-        self, name: str, last_call: Callable[[], Coroutine[Any, Any, None]], at_exit: Callable[[], None]
+        self,
+        name: str,
+        last_call: Callable[[], Coroutine[Any, Any, None]],
+        at_exit: Callable[[], None],
+        timeout_s: float = 0.0,
     ) -> None:
+        self._timeout_s = timeout_s if timeout_s > 0 else None
         self._last_call = last_call
         self._at_exit = at_exit
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: set[Future[Any]] = set()
-        self._refusal = "this BookKeeper is not started: use it in a with statement, or call start()"
+        self._refusal: BookKeeperError = IllegalOperation(NOT_STARTED)
         self.alive = False
         self._ended = False
 
     def start(self) -> None:
         """Start the thread. It can be started only once."""
         self._loop = asyncio.new_event_loop()
-        self._refusal = "the client is closed; open another BookKeeper"
+        self._refusal = ClientClosed("the client is closed; open another BookKeeper")
         self.alive = True
         _running.add(self)
         self._thread.start()
@@ -53,39 +61,55 @@ class LoopThread:
     def check(self) -> None:
         """Check that a call may wait here.
 
-        Raises ClientClosed if the loop does not run in this process, and IllegalOperation on the loop's own thread.
+        Raises ClientClosed if the loop does not run in this process any more, and IllegalOperation if it was not
+        started, or on the loop's own thread.
         """
         if not self.alive:
-            raise ClientClosed(self._refusal)
+            raise self._refused()
         if threading.get_ident() == self._thread.ident:
             raise IllegalOperation(
                 "a call that waits was made on the client's own thread: use another thread, or bookie.client.aio"
             )
 
-    def submit(self, call: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine on the loop, and return a future of its result. Raises ClientClosed."""
+    def limit(self, timeout: float | None) -> float | None:
+        """Return how many seconds a call may wait: `timeout`, or if it is None the client's own; None if there is no
+        limit. Raises IncorrectParameter.
+        """
+        return self._timeout_s if timeout is None else seconds(timeout)
+
+    def submit(self, call: Coroutine[Any, Any, T], limit_s: float | None = None) -> Future[T]:
+        """Run a coroutine on the loop, and return a future of its result. Raises ClientClosed or IllegalOperation.
+
+        It ends with RequestTimeout after `limit_s` seconds; None means no limit.
+        """
         if self._loop is None or not self.alive:
             call.close()
-            raise ClientClosed(self._refusal)
+            raise self._refused()
+        work = call if limit_s is None else limited(call, limit_s)
         try:
-            future = asyncio.run_coroutine_threadsafe(call, self._loop)
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError as error:
+            work.close()
             call.close()
-            raise ClientClosed(self._refusal) from error
+            raise self._refused() from error
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
         if self._ended:
             _refuse(future)
         return future
 
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop, and return its result. If the wait is interrupted, cancel the coroutine."""
+    def run(self, call: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine on the loop, and return its result. If the wait is interrupted, cancel the coroutine.
+
+        `timeout` is in seconds; see `limit`. Raises RequestTimeout, by which time the coroutine has ended.
+        """
         try:
             self.check()
+            limit_s = self.limit(timeout)
         except BaseException:
             call.close()
             raise
-        future = self.submit(call)
+        future = self.submit(call, limit_s)
         try:
             return future.result()
         except BaseException:
@@ -121,7 +145,12 @@ class LoopThread:
     def forked(self) -> None:
         """Refuse all calls in a forked child, which has neither the thread nor a loop of its own."""
         self.alive = False
-        self._refusal = f"process {os.getpid()} was forked from the client's: open another BookKeeper in it"
+        self._refusal = ClientClosed(
+            f"process {os.getpid()} was forked from the client's: open another BookKeeper in it"
+        )
+
+    def _refused(self) -> BookKeeperError:
+        return type(self._refusal)(str(self._refusal))
 
     def exit(self) -> None:
         """Stop at the exit of the interpreter."""

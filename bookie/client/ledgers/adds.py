@@ -1,6 +1,6 @@
 """Accept entries for a ledger, one or many, on the event loop or from another thread, as soon as there is room.
 
-Only methods with `from_thread` in their name may be called from other threads.
+Only `append_at_once` and methods with `from_thread` in their name may be called from other threads.
 """
 
 import asyncio
@@ -105,14 +105,14 @@ class Adds(ABC):
         """Add an entry, wait until it is acknowledged, and return its id. Raises the error that ended the add."""
         return await (await self.append_async(payload, entry))
 
-    def append_from_thread(self, payload: Buffer, entry: int = -1) -> Add:
-        """Add an entry from another thread, which waits until there is room."""
+    def append_at_once(self, payload: Buffer, entry: int = -1) -> Add | None:
+        """Add an entry from another thread. Returns None if it must wait for room or because of the rate limit: then
+        run `append_async` on the loop.
+        """
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
         add = None if self._rate.limited or self._must_wait(entry) else self._append(payload, entry)
-        if add is None:
-            return asyncio.run_coroutine_threadsafe(self.append_async(payload, entry), self._loop).result()
-        if not self._scheduled:
+        if add is not None and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon_threadsafe(self._send)
         return add
@@ -182,6 +182,8 @@ class Adds(ABC):
             return self._window.append_many(payloads, offsets, at)
         except ValueError as error:  # the entries before the invalid one were added
             raise IncorrectParameter(f"ledger {self.ledger}: {error}") from error
+        except (TypeError, BufferError) as error:
+            raise self._no_bytes(payloads) from error
         except BookKeeperError as error:
             raise self._closed_error() from error
         finally:
@@ -194,10 +196,18 @@ class Adds(ABC):
             return self._window.append(payload, entry)
         except ValueError as error:
             raise IncorrectParameter(f"ledger {self.ledger}, entry {entry}: {error}") from error
+        except (TypeError, BufferError) as error:
+            raise self._no_bytes(payload) from error
         except KeyError as error:
             raise DuplicateEntryId(f"ledger {self.ledger}, entry {entry}: it was added before") from error
         except BookKeeperError as error:
             raise self._closed_error() from error
+
+    def _no_bytes(self, payload: object) -> IncorrectParameter:
+        hint = "; use text.encode()" if isinstance(payload, str) else ""
+        return IncorrectParameter(
+            f"ledger {self.ledger}: a payload of type {type(payload).__name__}: it must be contiguous bytes{hint}"
+        )
 
     def _closed_error(self) -> BookKeeperError:
         error = self._window.error

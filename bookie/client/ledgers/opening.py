@@ -85,9 +85,9 @@ def digest_type_of(given: str | DigestType) -> DigestType:
     """Return a digest type by its name in any case; MAC means HMAC. Raises IncorrectParameter."""
     if isinstance(given, DigestType):
         return given
-    name = given.upper()
     try:
+        name = given.upper()
         return DigestType[OTHER_NAMES.get(name, name)]
-    except KeyError:
+    except (AttributeError, KeyError):
         names = ", ".join(kind.name for kind in DigestType)
         raise IncorrectParameter(f"digest type {given!r} must be one of {names}") from None

@@ -5,6 +5,7 @@ Error texts name the ledger, the entry and the bookies. Any read may raise Incor
 its range, and ReadError if an entry above the LAC is requested. Reads raise the handle's LAC and never lower it.
 """
 
+from bookie.client.arguments import integer
 from bookie.client.entries.digest import Digest
 from bookie.client.entries.verified import Entry, EntryBatch
 from bookie.client.ledgers.batch_reads import BatchReads
@@ -85,6 +86,7 @@ class LedgerReader:
         bookies do not support batch reads, single reads give the same result: see `BatchReads`.
         """
         self._check(first, first)
+        _integers(max_count=max_count, max_size=max_size)
         if max_count < 0:
             raise IncorrectParameter(f"max_count {max_count} must be at least 0, which is no limit")
         return await self._batches.some(first, self.view.lac, max_count, max_size)
@@ -94,6 +96,7 @@ class LedgerReader:
         errors.
         """
         self._check(first, first, confirmed=False)
+        _integers(max_count=max_count, max_size=max_size)
         if max_count < 0 or max_size < 0:
             raise IncorrectParameter(f"max_count {max_count} and max_size {max_size} must be at least 0")
         return await self._batches.some(first, None, max_count, max_size)
@@ -101,12 +104,14 @@ class LedgerReader:
     def batches(self, first: int, last: int, *, max_count: int = 0, max_size: int = MIB) -> RangeReader:
         """Read all entries from `first` to `last` in batches with at most `max_count` entries and `max_size` bytes."""
         self._check(first, last)
+        _integers(max_count=max_count, max_size=max_size)
         if max_count < 0:
             raise IncorrectParameter(f"max_count {max_count} must be at least 0, which is no limit")
         return RangeReader(self._batches.some, first, last, max_count, max_size, self._config)
 
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Follower:
         """Read entries from `first` on as they are acknowledged, until the ledger is closed; see `Follower`."""
+        _integers(first=first, max_count=max_count, max_size=max_size)
         if first < 0 or max_count < 0:
             raise IncorrectParameter(f"first entry {first} and max_count {max_count} must be at least 0")
         self.start()
@@ -133,6 +138,7 @@ class LedgerReader:
         `parallel` asks the whole ensemble at once. With V2 bookies do not wait. Raises IncorrectParameter if
         `timeout_ms` is not below the read timeout.
         """
+        _integers(entry=entry, timeout_ms=timeout_ms)
         limit_s = self._config.read_timeout_s
         if entry < 0 or timeout_ms < 0 or (limit_s and timeout_ms >= limit_s * 1000):
             raise IncorrectParameter(
@@ -146,8 +152,15 @@ class LedgerReader:
         return await self._lacs.wait(entry, timeout_ms, parallel=parallel)
 
     def _check(self, first: int, last: int, *, confirmed: bool = True) -> None:
+        _integers(first=first, last=last)
         ledger, lac = self.view.ledger, self.view.lac
         if first < 0 or first > last:
             raise IncorrectParameter(f"ledger {ledger}: entries {first} to {last} are not a range 0 <= first <= last")
         if confirmed and last > lac:
             raise ReadError(f"ledger {ledger}, entry {last}: above the LAC {lac}; read the LAC again")
+
+
+def _integers(**given: int) -> None:
+    for name, value in given.items():
+        if type(value) is not int:
+            integer(name, value)

@@ -1,6 +1,6 @@
 """The core of a write handle: adds go to an ensemble of bookies and are acknowledged in order. One event loop.
 
-Only `append_from_thread`, `append_all_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
+Only `append_at_once`, `append_all_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
 
 An add is sealed at once, with the LAC of that moment. The adds of one turn of the loop are sent together. Responses
 arrive in batches. An entry is complete when an ack quorum of its write set holds it, and acknowledged when all

@@ -35,10 +35,10 @@ async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> di
         try:
             async with asyncio.timeout_at(until), gate:
                 answers[bookie] = await bookies.bookie_info(bookie)
-        except TimeoutError:
-            answers[bookie] = RequestTimeout(f"bookie {bookie}: no answer to GET_BOOKIE_INFO in {timeout_s:g} s")
         except BookKeeperError as error:
             answers[bookie] = error
+        except TimeoutError:
+            answers[bookie] = RequestTimeout(f"bookie {bookie}: no answer to GET_BOOKIE_INFO in {timeout_s:g} s")
 
     async with asyncio.TaskGroup() as tasks:
         for bookie in sorted(asked):

@@ -202,7 +202,8 @@ def test_newcomers_on_threads_wait_behind_those_that_wait_already() -> None:
         first = asyncio.ensure_future(writer.append_async(b""))
         await asyncio.sleep(0)
         writer.answer_all()  # there is room, and `first` was woken, but has not tried yet
-        second = loop.run_in_executor(None, writer.append_from_thread, b"")
+        assert writer.append_at_once(b"") is None  # what a thread tries first
+        second = asyncio.ensure_future(writer.append_async(b""))
         adds = await first, await second
         return [add.entry for add in adds]
 

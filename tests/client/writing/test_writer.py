@@ -48,7 +48,7 @@ async def append_all(writer: LedgerWriter, count: int, first: int = 0) -> list[A
 
 def append_from_thread(writer: LedgerWriter, ids: range) -> list[Add]:
     """Add entries from another thread, as fast as there is room."""
-    return [writer.append_from_thread(payload(k)) for k in ids]
+    return [add for k in ids if (add := writer.append_at_once(payload(k))) is not None]
 
 
 async def outcome(adds: list[Add]) -> list[int | BookKeeperError]:
