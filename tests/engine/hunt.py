@@ -37,11 +37,18 @@ def hunt(bug: str, known: str, most: int) -> str:
 
 def table() -> str:
     """Return the table of all bugs for a page."""
-    lines = ["| Bug | What is wrong | Found at seed | As |", "| --- | --- | ---: | --- |"]
+    lines = ["| Bug | What is wrong | Found at seed | As |", "| --- | --- | --- | --- |"]
     texts = {line.split()[0]: line.split(maxsplit=2) for line in FOUND.read_text().splitlines()}
     for bug in sorted(PLANTED):
-        _, seed, finding = texts.get(bug, (bug, "not found", ""))
-        lines.append(f"| `{bug}` | {PLANTED[bug].sentence} | {seed} | {finding.split(':')[0].strip()} |")
+        if bug in ELSEWHERE:
+            place, finding = f"by `{ELSEWHERE[bug]}`", ""
+        elif bug in texts:
+            _, seed, finding = texts[bug]
+            draw = PLANTED[bug].draw
+            place = f"{seed}, {draw.__name__}" if draw else seed
+        else:
+            place, finding = "not yet", ""
+        lines.append(f"| `{bug}` | {PLANTED[bug].sentence} | {place} | {finding.split(':')[0].strip()} |")
     return "\n".join(lines)
 
 

@@ -354,7 +354,8 @@ static int syncing(int fd, int (*real)(int))
     if (verdict < 0)
         return fail(verdict);
     if (verdict == FAULT_LOST) {
-        lie(LIE_SYNC, file);
+        if (argument == 0) /* else a planted bug left the sync out, which is no excuse */
+            lie(LIE_SYNC, file);
         return 0;
     }
     fstat(fd, &state);
