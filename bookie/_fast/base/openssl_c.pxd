@@ -19,6 +19,7 @@ cdef struct OpenSSL:
     int (*ssl_do_handshake)(SSL* ssl) noexcept nogil
     int (*ssl_read)(SSL* ssl, void* to, int size) noexcept nogil
     int (*ssl_write)(SSL* ssl, void* data, int size) noexcept nogil
+    int (*ssl_pending)(SSL* ssl) noexcept nogil                 # decrypted bytes that can be read at once
     int (*ssl_shutdown)(SSL* ssl) noexcept nogil
     int (*ssl_get_error)(SSL* ssl, int result) noexcept nogil
     X509* (*ssl_get_peer_certificate)(SSL* ssl) noexcept nogil  # adds a reference
@@ -35,6 +36,7 @@ cdef struct OpenSSL:
 
 cdef enum:
     SSL_ERROR_WANT_READ = 2
+    SSL_ERROR_WANT_WRITE = 3
     SSL_ERROR_ZERO_RETURN = 6
     SSL_MODE_AUTO_RETRY = 0x04   # SSL_read skips records without application data
     SSL_MODE_RELEASE_BUFFERS = 0x10
@@ -45,3 +47,5 @@ cdef OpenSSL openssl
 cdef int load() except -1
 # Return the SSL_CTX of an `OpenSSL.SSL.Context`, which must outlive its use.
 cdef SSL_CTX* context_pointer(object context) except NULL
+# Return the SSL of an `OpenSSL.SSL.Connection`, which must outlive its use.
+cdef SSL* connection_pointer(object connection) except NULL

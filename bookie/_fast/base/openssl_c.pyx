@@ -27,7 +27,7 @@ cdef object open_binding():
 
 
 cdef int resolve(object module) except -1:
-    cdef Symbol[21] symbols = [
+    cdef Symbol[22] symbols = [
         Symbol(b"SSL_new", b"SSL *(*)(SSL_CTX *)", <void**> &openssl.ssl_new),
         Symbol(b"SSL_free", b"void(*)(SSL *)", <void**> &openssl.ssl_free),
         Symbol(b"SSL_set_bio", b"void(*)(SSL *, BIO *, BIO *)", <void**> &openssl.ssl_set_bio),
@@ -36,6 +36,7 @@ cdef int resolve(object module) except -1:
         Symbol(b"SSL_do_handshake", b"int(*)(SSL *)", <void**> &openssl.ssl_do_handshake),
         Symbol(b"SSL_read", b"int(*)(SSL *, void *, int)", <void**> &openssl.ssl_read),
         Symbol(b"SSL_write", b"int(*)(SSL *, void *, int)", <void**> &openssl.ssl_write),
+        Symbol(b"SSL_pending", b"int(*)(SSL *)", <void**> &openssl.ssl_pending),
         Symbol(b"SSL_shutdown", b"int(*)(SSL *)", <void**> &openssl.ssl_shutdown),
         Symbol(b"SSL_get_error", b"int(*)(SSL *, int)", <void**> &openssl.ssl_get_error),
         Symbol(b"SSL_get_peer_certificate", b"X509 *(*)(SSL *)", <void**> &openssl.ssl_get_peer_certificate),
@@ -52,7 +53,7 @@ cdef int resolve(object module) except -1:
     ]
     cdef int i
     lib, ffi = module.lib, module.ffi
-    for i in range(21):
+    for i in range(22):
         name = symbols[i].name.decode()
         wanted = symbols[i].type.decode()
         try:
@@ -63,7 +64,9 @@ cdef int resolve(object module) except -1:
             found = ffi.typeof(address).cname
             raise ImportError(f"{name} of the cryptography package is {found}, not {wanted}; {REMEDY}")
         symbols[i].target[0] = <void*> <uintptr_t> int(ffi.cast("uintptr_t", address))
-    for name, value in (("SSL_ERROR_WANT_READ", SSL_ERROR_WANT_READ), ("SSL_ERROR_ZERO_RETURN", SSL_ERROR_ZERO_RETURN),
+    for name, value in (("SSL_ERROR_WANT_READ", SSL_ERROR_WANT_READ),
+                        ("SSL_ERROR_WANT_WRITE", SSL_ERROR_WANT_WRITE),
+                        ("SSL_ERROR_ZERO_RETURN", SSL_ERROR_ZERO_RETURN),
                         ("SSL_MODE_AUTO_RETRY", SSL_MODE_AUTO_RETRY),
                         ("SSL_MODE_RELEASE_BUFFERS", SSL_MODE_RELEASE_BUFFERS)):
         found = getattr(lib, name, None)
@@ -84,6 +87,11 @@ cdef int load() except -1:
 cdef SSL_CTX* context_pointer(object context) except NULL:
     load()
     return <SSL_CTX*> <uintptr_t> int(binding.ffi.cast("uintptr_t", context._context))
+
+
+cdef SSL* connection_pointer(object connection) except NULL:
+    load()
+    return <SSL*> <uintptr_t> int(binding.ffi.cast("uintptr_t", connection._ssl))
 
 
 def version() -> str:

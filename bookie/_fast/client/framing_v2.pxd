@@ -40,6 +40,13 @@ cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64
 # response of the protocol: a frame shorter than its fields, or an unknown operation.
 ctypedef Status (*response_fn)(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
 
+# Write a BATCH_READ frame and return its size, at most BATCH_FRAME_BYTES_MAX. `key` has 20 bytes, or is NULL.
+cdef uint32_t batch_frame_v2(int64_t ledger, int64_t start, int64_t request_id, int32_t count_max, int64_t size_max,
+                             uint32_t flags, const uint8_t* key, uint8_t* out) noexcept nogil
+
+# V2's response_fn.
+cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noexcept nogil
+
 # The implementation of `cut` in both protocols. `protocol` is its name in the error text.
 cdef tuple cut_rows(const uint8_t[::1] buffer, uint32_t frame_bytes_max, rows, response_fn fill, protocol)
 

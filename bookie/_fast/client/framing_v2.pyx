@@ -240,22 +240,32 @@ def read_frame(int64_t ledger, int64_t entry, uint32_t flags=0, key=None):
     return (<const char*> frame)[:FRAME_PREFIX + size]
 
 
+cdef uint32_t batch_frame_v2(int64_t ledger, int64_t start, int64_t request_id, int32_t count_max, int64_t size_max,
+                             uint32_t flags, const uint8_t* key, uint8_t* out) noexcept nogil:
+    cdef uint32_t size = BATCH_BYTES
+    if key != NULL:
+        memcpy(out + FRAME_PREFIX + size, key, MASTER_KEY_BYTES)
+        size += MASTER_KEY_BYTES
+    store_u32(out, size)
+    store_u32(out + 4, v2_header(VERSION_MAX, OP_BATCH_READ, flags))
+    store_i64(out + 8, ledger)
+    store_i64(out + 16, start)
+    store_i64(out + 24, request_id)
+    store_u32(out + 32, <uint32_t> count_max)
+    store_i64(out + 36, size_max)
+    return FRAME_PREFIX + size
+
+
 def batch_read_frame(int64_t ledger, int64_t start, int64_t request_id, int32_t count_max, int64_t size_max,
                      uint32_t flags=0, key=None):
     """Return a BATCH_READ frame. count_max <= 0 means no limit on the count; size_max <= 0 means one entry."""
     cdef uint8_t frame[FRAME_PREFIX + BATCH_BYTES + MASTER_KEY_BYTES]
-    cdef uint32_t size = BATCH_BYTES
+    cdef const uint8_t* secret = NULL
+    cdef uint32_t size
     if key is not None:
-        memcpy(frame + FRAME_PREFIX + size, master_key(key), MASTER_KEY_BYTES)
-        size += MASTER_KEY_BYTES
-    store_u32(frame, size)
-    store_u32(frame + 4, v2_header(VERSION_MAX, OP_BATCH_READ, flags))
-    store_i64(frame + 8, ledger)
-    store_i64(frame + 16, start)
-    store_i64(frame + 24, request_id)
-    store_u32(frame + 32, <uint32_t> count_max)
-    store_i64(frame + 36, size_max)
-    return (<const char*> frame)[:FRAME_PREFIX + size]
+        secret = master_key(key)
+    size = batch_frame_v2(ledger, start, request_id, count_max, size_max, flags, secret, frame)
+    return (<const char*> frame)[:size]
 
 
 def auth_frame(message):

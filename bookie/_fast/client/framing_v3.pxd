@@ -52,6 +52,10 @@ cdef struct BatchAnswer:
 
 # Find the entries in a Response that holds a BatchReadResponse. Return OK, or CORRUPT if it holds none or is torn.
 cdef Status batch_answer_find(const uint8_t* body, size_t size, BatchAnswer* answer) noexcept nogil
+# With `in_place`: make body[at, end) a run of `u32 length | entry`.
+cdef void patch_run(uint8_t* body, const BatchAnswer* answer) noexcept nogil
+# Otherwise: copy the entries to `out` as such a run of `run_bytes`.
+cdef void copy_run(const uint8_t* body, size_t size, uint8_t* out) noexcept nogil
 
 cdef class AddFramerV3:
     cdef readonly Digester digester

@@ -1,5 +1,5 @@
-"""Frames of single reads, written one after the other, and V3's responses to them."""
-from libc.stdint cimport uint32_t, uint64_t
+"""Frames of single reads, written one after the other, V3's responses to them, and its frame of a batch read."""
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
@@ -17,7 +17,7 @@ from bookie._fast.wire.proto cimport (
     varint_bytes,
     write_number,
 )
-from bookie._fast.wire.request cimport READ_ENTRY
+from bookie._fast.wire.request cimport BATCH_READ_ENTRY, READ_ENTRY
 from bookie._fast.wire.v2 cimport FRAME_PREFIX, OP_READ, READ_BYTES, VERSION_MAX, v2_header
 
 cdef enum:
@@ -25,6 +25,7 @@ cdef enum:
     HEADER_TAG = 0x0a
     # Of readRequest and readResponse, which are field 100 of Request and Response.
     PART_TAG = 100 << 3 | WIRE_BYTES
+    BATCH_TAG = 109 << 3 | WIRE_BYTES    # of batchReadRequest
     BODY_TAG = 4 << 3 | WIRE_BYTES
     LAC_TAG = 5 << 3 | WIRE_VARINT
 
@@ -72,6 +73,25 @@ cdef int64_t frames_v3(int64_t ledger, const int64_t* entries, int64_t count, ui
         out = write_number(out + 3, 1, ledger)
         out = write_number(out, 2, entries[k])
     return total
+
+
+cdef size_t batch_frame_v3(int64_t ledger, int64_t start, int32_t count, int64_t size, uint64_t transaction,
+                           uint8_t* out) noexcept nogil:
+    cdef uint32_t header = header_bytes(transaction)
+    cdef uint8_t* part = out + FRAME_PREFIX + 2 + header + 3   # its size follows when it is written
+    cdef uint8_t* at = out + FRAME_PREFIX + 2
+    out[4], out[5] = HEADER_TAG, <uint8_t> header
+    at = write_number(at, 1, VERSION)
+    at = write_number(at, 2, BATCH_READ_ENTRY)
+    at = write_number(at, 3, <int64_t> transaction)
+    at[0], at[1] = BATCH_TAG & 0x7F | 0x80, BATCH_TAG >> 7
+    at = write_number(part, 1, ledger)
+    at = write_number(at, 2, start)
+    at = write_number(at, 3, count)
+    at = write_number(at, 4, size)
+    (part - 1)[0] = <uint8_t> (at - part)
+    store_u32(out, <uint32_t> (at - out - FRAME_PREFIX))
+    return at - out
 
 
 cdef Status read_part(const uint8_t* at, const uint8_t* end, ReadAnswerV3* answer) noexcept nogil:

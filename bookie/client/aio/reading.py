@@ -70,9 +70,18 @@ class Reading:
 
     @property
     def _reader(self) -> LedgerReader:
+        self.check_open()
+        return self._reading
+
+    @property
+    def reading(self) -> LedgerReader:
+        """The reads of this handle, for those that are done on other threads."""
+        return self._reading
+
+    def check_open(self) -> None:
+        """Check that the handle was not closed. Raises LedgerClosed."""
         if self._closed:
             raise LedgerClosed(f"ledger {self.id}: this handle was closed; open the ledger again")
-        return self._reading
 
     @property
     def id(self) -> int:

@@ -462,10 +462,11 @@ class BookKeeper:
         return self._thread.run(self._metrics())
 
     async def _create(self, **wanted: Any) -> WriteHandle:
-        return WriteHandle(self._thread, await self._aio.create_ledger(**wanted))
+        return WriteHandle(self._thread, await self._aio.create_ledger(**wanted), self._aio.bookie_client)
 
     async def _create_advanced(self, ledger: int | None, **wanted: Any) -> AdvancedWriteHandle:
-        return AdvancedWriteHandle(self._thread, await self._aio.create_ledger_advanced(ledger, **wanted))
+        handle = await self._aio.create_ledger_advanced(ledger, **wanted)
+        return AdvancedWriteHandle(self._thread, handle, self._aio.bookie_client)
 
     async def _metrics(self) -> list[Family]:
         return self._aio.metrics()
@@ -474,4 +475,4 @@ class BookKeeper:
         self, ledger: int, password: bytes | None, digest_type: str | DigestType, *, recovery: bool
     ) -> ReadHandle:
         opening = self._aio.open_ledger(ledger, password=password, digest_type=digest_type, recovery=recovery)
-        return ReadHandle(self._thread, await opening)
+        return ReadHandle(self._thread, await opening, self._aio.bookie_client)

@@ -7,6 +7,7 @@ handle was closed, and ClientClosed if the client was.
 """
 
 import math
+import time
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
@@ -16,6 +17,8 @@ from typing import Any, Generic, Self, TypeVar
 from bookie.client import aio
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
+from bookie.client.blocking.direct_reads import DirectReads
+from bookie.client.bookies import BookieClient
 from bookie.client.entries.verified import Entry, EntryBatch
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.ledgers.lac_reads import LastConfirmed
@@ -82,9 +85,10 @@ class Batches(Iterator[EntryBatch]):
 class Handle(Generic[R]):
     """The methods for reading a ledger, which read handles and write handles share."""
 
-    def __init__(self, thread: LoopThread, handle: R) -> None:
+    def __init__(self, thread: LoopThread, handle: R, bookies: BookieClient) -> None:
         self._thread = thread
         self._handle = handle
+        self._direct = DirectReads(thread, handle, bookies)
 
     @property
     def id(self) -> int:
@@ -133,7 +137,10 @@ class Handle(Generic[R]):
             ReadError: `last` is above the LAC, or no replica of an entry can be read.
             BookKeeperError: The error of the first entry that cannot be read, such as NoSuchEntry or DigestMismatch.
         """
-        return self._thread.run(self._handle.read(first, last), timeout)
+        began = time.monotonic()
+        if last in (None, first) and (one := self._direct.read(first, timeout)) is not None:
+            return one
+        return self._thread.run(self._handle.read(first, last), self._direct.left(began, timeout))
 
     def read_async(self, first: int, last: int | None = None) -> Future[EntryBatch]:
         """Start to read a range of entries like `read`, and return a future of the entries."""
@@ -181,7 +188,11 @@ class Handle(Generic[R]):
             ReadError: `first` is above the LAC, or no replica of it can be read.
             BookKeeperError: The error of the first entry, such as NoSuchEntry or DigestMismatch.
         """
-        return self._thread.run(self._handle.batch_read(first, max_count, max_size), timeout)
+        began = time.monotonic()
+        if (batch := self._direct.batch_read(first, max_count, max_size, timeout)) is not None:
+            return batch
+        call = self._handle.batch_read(first, max_count, max_size)
+        return self._thread.run(call, self._direct.left(began, timeout))
 
     def batch_read_async(self, first: int, max_count: int = 0, max_size: int = 0) -> Future[EntryBatch]:
         """Start a `batch_read`, and return a future of the entries."""

@@ -19,6 +19,7 @@ from bookie.client.bookies.peer import Peer
 from bookie.client.bookies.sender import Sender
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import SenderOwner
+from bookie.client.direct.pool import DirectPool
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
@@ -71,6 +72,8 @@ class BookieClient:
     async def close(self) -> None:
         """Fail everything outstanding with ClientClosed, and wait until all connections are closed. Idempotent."""
         self._closed = True
+        for peer in self._peers.values():
+            peer.direct.close()
         error = ClientClosed("the client was closed")
         await asyncio.gather(*(peer.close(error) for peer in self._peers.values()))
 
@@ -205,6 +208,22 @@ class BookieClient:
     def batches(self, bookie: str) -> bool:
         """Return whether a batch read may be tried at this bookie; also if nothing is known about it yet."""
         return self._peer(bookie).batches()
+
+    def serves_batches(self, bookie: str) -> bool:
+        """Return whether it is known that this bookie serves batch reads."""
+        return self._peer(bookie).serves_batches()
+
+    # --- direct connections -------------------------------------------------------------------------------------------
+
+    @property
+    def directly(self) -> bool:
+        """Whether threads may use direct connections. With `throttle` all requests pass the limit of the event loop."""
+        return self.config.direct_connections_max > 0 and self.config.throttle_per_s <= 0
+
+    def direct(self, bookie: str) -> DirectPool | None:
+        """Return the direct connections to a bookie, or None until the event loop has connected to it."""
+        pool = self._peer(bookie).direct
+        return None if pool.endpoint is None else pool
 
     async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
         """Wait at the bookie until its LAC exceeds `previous_lac`; the response brings the next entry along if it is

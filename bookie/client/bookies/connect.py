@@ -5,9 +5,16 @@ from typing import Any
 
 from bookie.auth.provider import ClientProvider
 from bookie.client.bookies.link import Link
+from bookie.client.direct.connect import DirectConnector
+from bookie.client.wire.request import Wire
 from bookie.client.wire.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
 from bookie.client.wire.tls import Tls, TlsContexts, handshake_error
 from bookie.errors import BookieUnavailable, BookKeeperError
+
+DIRECT_TIMEOUT_S = 2.0
+"""The time limit of each step of establishing a direct connection, in seconds, if `connect_timeout_s` is longer."""
+PATIENCE_S = 0.25
+"""How long a direct read waits for a bookie that sends nothing, in seconds. Then the event loop does the read."""
 
 
 class Connector:
@@ -17,6 +24,16 @@ class Connector:
         self.timeout_s = timeout_s
         self.auth = auth
         self._contexts = TlsContexts(tls) if tls is not None else None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether connections are encrypted."""
+        return self._contexts is not None
+
+    def direct(self, wire: Wire) -> DirectConnector:
+        """Return how direct connections are established in the same way."""
+        timeout_s = min(self.timeout_s or DIRECT_TIMEOUT_S, DIRECT_TIMEOUT_S)
+        return DirectConnector(wire, timeout_s, PATIENCE_S, self.auth)
 
     async def connect(self, link: Link[Any], host: str, port: int) -> None:
         """Open the link, or fail it with BookieUnavailable, SecurityError, UnauthorizedAccess or ConfigurationError."""

@@ -15,6 +15,7 @@ from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
 from bookie.client.bookies.link import Link
 from bookie.client.config import ClientConfig
+from bookie.client.direct.pool import DirectPool
 from bookie.client.wire.extensions import BATCH_READ, Extensions
 from bookie.client.wire.request import Wire
 from bookie.client.wire.v2 import WireV2
@@ -55,13 +56,16 @@ class Peer:
         self._links_v3: dict[int, Link[WireV3]] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._ending: set[Link[Any]] = set()
+        wire: Wire = WireV2(config.frame_bytes_max) if config.use_v2_wire_protocol else WireV3(config.frame_bytes_max)
+        self.direct = DirectPool(bookie, connector.direct(wire), config.direct_connections_max)
+        """The connections over which threads read without the event loop."""
         timeouts = [s for s in (config.add_timeout_s, config.read_timeout_s, config.bookie_info_timeout_s) if s]
         self._tick_s = min([TICK_S, *(s / 4 for s in timeouts)])
 
     @property
     def pending(self) -> int:
         """The number of requests that are not answered yet."""
-        return sum(link.pending for link in self._all())
+        return sum(link.pending for link in self._all()) + self.direct.busy
 
     def link(self, ledger: int) -> Link[Wire]:
         """Return the connection for a ledger in the configured protocol. It may still be connecting."""
@@ -123,6 +127,8 @@ class Peer:
                 raise BookieUnavailable("it publishes no endpoint for clients")
             self._learn(found)
             await self._connector.connect(link, end.host, end.port)
+            if link.broken is None and not self._connector.encrypted:
+                self.direct.endpoint = (end.host, end.port)
         except BookKeeperError as error:
             link.fail(error)
         except Exception as error:  # whatever it was, it must fail the waiting requests
@@ -134,6 +140,7 @@ class Peer:
 
     def _ended(self, link: Link[Any]) -> None:
         """Forget a broken connection, and note if it broke during a V2 batch read: old bookies close it then."""
+        self.direct.endpoint = None
         self._links = {number: other for number, other in self._links.items() if other is not link}
         self._links_v3 = {number: other for number, other in self._links_v3.items() if other is not link}
         if link.closed_on_batch:
@@ -166,6 +173,12 @@ class Peer:
         if not self._config.use_v2_wire_protocol:
             return self.extensions is None or BATCH_READ in self.extensions
         return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
+
+    def serves_batches(self) -> bool:
+        """Return whether it is known that the bookie serves batch reads."""
+        if self._config.use_v2_wire_protocol:
+            return self.served_batches
+        return self.extensions is not None and BATCH_READ in self.extensions
 
     async def known(self) -> Extensions:
         """Return the extensions that the bookie supports, reading its registration if needed; none if that fails.

@@ -40,7 +40,7 @@ class BatchReads:
         self._singles = singles
         self._bytes_max = config.frame_bytes_max
         metadata = view.metadata
-        self._enabled = config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
+        self.enabled = config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
 
     async def some(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
         """Read entries from `first` on, one or more.
@@ -52,7 +52,7 @@ class BatchReads:
         ends = [end for end in (last, segment_last) if end is not None]
         count = min([max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)])
         size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
-        if self._enabled and any(map(self._bookies.batches, segment.bookies)):
+        if self.enabled and any(map(self._bookies.batches, segment.bookies)):
             try:
                 return await self._batch(first, count, size)
             except ClientClosed:

@@ -41,10 +41,16 @@ class LedgerReader:
         self.view = LedgerView(ledger, metadata)
         self._store = context.metadata
         self._config = context.config
-        bookies, replicas = context.bookies, Replicas(self.view, context)
-        self.singles = SingleReads(self.view, digest, bookies, replicas)
-        self._batches = BatchReads(self.view, digest, bookies, replicas, self.singles, self._config)
+        self.digest = digest
+        self.replicas = replicas = Replicas(self.view, context)
+        self.singles = SingleReads(self.view, digest, context.bookies, replicas)
+        self._batches = BatchReads(self.view, digest, context.bookies, replicas, self.singles, self._config)
         self._lacs = LacReads(self.view, digest, replicas, context)
+
+    @property
+    def batches_enabled(self) -> bool:
+        """Whether batch reads may be used for this ledger, if its bookies support them."""
+        return self._batches.enabled
 
     def start(self) -> None:
         """Watch the metadata until the ledger is closed, for ensemble changes, the end of the ledger, or its

@@ -1,0 +1,165 @@
+"""Reads of one replica that the calling thread does over a direct connection. Any thread.
+
+Every method returns None if the read must be done by the event loop, which then reads from the beginning, chooses
+replicas, recovers from failures, and raises the errors. So the results are the same, whichever path is taken.
+"""
+
+import time
+from typing import NamedTuple
+
+from bookie._fast.client.direct_link import LATE
+from bookie.client.aio.reading import Reading
+from bookie.client.bookies import BookieClient
+from bookie.client.direct.pool import DirectPool
+from bookie.client.entries.batch import LENGTH_PREFIX
+from bookie.client.entries.verified import EntryBatch
+from bookie.client.event_loop.thread import LoopThread
+from bookie.client.ledgers.batch_reads import COUNT_MAX
+from bookie.metadata.driver import Versioned
+from bookie.metadata.records.ledger_metadata import LedgerMetadata
+
+__all__ = ["DirectReads"]
+
+ROUTE_S, LIMITED_ROUTE_S = 1.0, 0.05
+"""How long a route is used before the event loop is asked again, in seconds; the second if it cannot serve all."""
+NO_LAST = 2**63 - 1
+LIMIT_S_MIN = 0.5
+"""Calls with a shorter limit are left to the event loop: a direct read may wait for half of this in vain."""
+
+
+class Route(NamedTuple):
+    """Where entries are read first: the event loop's choice, which depends on what it knows of the bookies.
+
+    It holds for entries `first` to `last` that are at the same place of their stripes, while the ledger's metadata are
+    `versioned`, until the time `until`. `pool` has the connections to the best replica, or is None; `batches` says
+    whether that replica serves batch reads.
+    """
+
+    versioned: Versioned[LedgerMetadata]
+    first: int
+    last: int
+    pool: DirectPool | None
+    batches: bool
+    until: float
+
+
+class DirectReads:
+    """The direct reads of one handle."""
+
+    def __init__(self, thread: LoopThread, handle: Reading, bookies: BookieClient) -> None:
+        self._thread = thread
+        self._handle = handle
+        self._reader = reader = handle.reading
+        self._view = reader.view
+        self._ledger = reader.view.ledger
+        self._digester = reader.digest.digester
+        self._overhead = LENGTH_PREFIX + reader.digest.overhead
+        self._bookies = bookies
+        self._stripes = reader.replicas.stripes
+        config = bookies.config
+        self._on = bookies.directly and not config.random_read_reordering and config.reorder_pending_threshold <= 0
+        self._batched = self._on and reader.batches_enabled
+        self._bytes_max = config.frame_bytes_max
+        self._timeout_s = config.read_timeout_s or float(NO_LAST)
+        self._routes: dict[int, Route] = {}
+
+    def read(self, entry: int, timeout: float | None = None) -> EntryBatch | None:
+        """Read one entry that is not above the LAC."""
+        if not self._may(timeout) or type(entry) is not int or not 0 <= entry <= self._view.lac:
+            return None
+        pool = self._route(entry).pool
+        link = None if pool is None else pool.take()
+        if pool is None or link is None:
+            return None
+        try:
+            got = link.read(self._ledger, entry, self._digester, self._timeout_s)
+        finally:
+            pool.give(link)
+        if got is None:
+            self._failed(pool, link.outcome)
+            return None
+        run, offsets, lac = got
+        self._saw_lac(lac)
+        return EntryBatch(self._ledger, entry, run, offsets, self._overhead)
+
+    def batch_read(self, first: int, max_count: int, max_size: int, timeout: float | None = None) -> EntryBatch | None:
+        """Read some entries with one response; see `LedgerReader.batch_read`."""
+        if not self._may(timeout) or not self._batched or not type(first) is type(max_count) is type(max_size) is int:
+            return None
+        lac = self._view.lac
+        if not 0 <= first <= lac or max_count < 0:
+            return None
+        route = self._route(first)
+        pool = route.pool if route.batches else None
+        link = None if pool is None else pool.take()
+        if pool is None or link is None:
+            return None
+        count = min(max_count or COUNT_MAX, COUNT_MAX, min(lac, route.last) - first + 1)
+        size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
+        try:
+            got = link.batch_read(self._ledger, first, count, size, self._digester, self._timeout_s)
+        finally:
+            pool.give(link)
+        if got is None:
+            self._failed(pool, link.outcome)
+            return None
+        _, run, offsets, known = got
+        self._saw_lac(known)
+        return EntryBatch(self._ledger, first, run, offsets, self._overhead, known)
+
+    def left(self, began: float, timeout: float | None) -> float | None:
+        """Return the limit that the event loop has for a call that began at this time of the monotonic clock."""
+        limit_s = self._thread.limit(timeout)
+        return timeout if limit_s is None else max(limit_s - (time.monotonic() - began), 0.0)
+
+    def _may(self, timeout: float | None) -> bool:
+        """Return whether a direct read may be tried. Raises the errors of closed clients and handles."""
+        self._thread.check()
+        self._handle.check_open()
+        limit_s = self._thread.limit(timeout)
+        return self._on and (limit_s is None or limit_s >= LIMIT_S_MIN)
+
+    # --- routes -------------------------------------------------------------------------------------------------------
+
+    def _route(self, entry: int) -> Route:
+        place = entry % self._stripes
+        route = self._routes.get(place)
+        if (
+            route is None
+            or route.versioned is not self._view.versioned
+            or not route.first <= entry <= route.last
+            or time.monotonic() >= route.until
+        ):
+            route = self._routes[place] = self._thread.run(self._look(entry))
+        return route
+
+    async def _look(self, entry: int) -> Route:
+        """Return the present route of an entry. It runs on the event loop, which owns all that it depends on."""
+        view = self._view
+        segment, last = view.segment_at(entry)
+        bookie = self._reader.replicas.order(entry)[0]
+        pool, batches = self._bookies.direct(bookie), self._bookies.serves_batches(bookie)
+        lasting_s = ROUTE_S if pool is not None and (batches or not self._batched) else LIMITED_ROUTE_S
+        return Route(
+            view.versioned,
+            segment.first_entry,
+            NO_LAST if last is None else last,
+            pool,
+            batches,
+            time.monotonic() + lasting_s,
+        )
+
+    def _failed(self, pool: DirectPool, outcome: int) -> None:
+        """Look for another route next time, and avoid a bookie that was late."""
+        self._routes.clear()
+        if outcome == LATE:
+            pool.avoid()
+
+    # --- the LAC ------------------------------------------------------------------------------------------------------
+
+    def _saw_lac(self, lac: int | None) -> None:
+        if lac is not None and lac > self._view.lac and not self._view.closed:
+            self._thread.run(self._take_lac(lac))
+
+    async def _take_lac(self, lac: int) -> None:
+        self._view.saw_lac(lac)

@@ -1,0 +1,75 @@
+"""Establish a direct connection: TCP, then encryption, then authentication. It runs on the calling thread."""
+
+import contextlib
+import socket
+from typing import Any
+
+import numpy as np
+
+from bookie._fast.client import framing_v2
+from bookie._fast.client.direct_link import DirectLink
+from bookie.auth.provider import ClientProvider
+from bookie.client.wire.request import Wire
+from bookie.client.wire.security import FRAME_PREFIX, authenticate
+from bookie.errors import BookieUnavailable
+
+__all__ = ["DirectConnector"]
+
+
+class DirectConnector:
+    """How direct connections to the bookies of one client are made. Any thread.
+
+    `wire` is used for its frames of authentication only. The times are in seconds; `patience_s` is how long a bookie
+    may send nothing while a response is due.
+    """
+
+    def __init__(self, wire: Wire, timeout_s: float, patience_s: float, auth: ClientProvider | None) -> None:
+        self._wire = wire
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._auth = auth
+
+    def connect(self, host: str, port: int) -> DirectLink:
+        """Return an open connection.
+
+        Raises:
+            BookieUnavailable: The connection failed, or the bookie did not answer in time.
+            SecurityError: The bookie does not support TLS, or one side does not trust the other.
+            UnauthorizedAccess: The bookie does not accept the client, or the client not the bookie.
+        """
+        address = f"{host}:{port}"
+        try:
+            sock = socket.create_connection((host, port), timeout=self._timeout_s)
+        except OSError as error:
+            raise BookieUnavailable(f"{address}: cannot connect ({error})") from error
+        with contextlib.ExitStack() as failing:
+            failing.callback(sock.close)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.settimeout(None)
+            v3 = self._wire.by_transaction
+            link = DirectLink(sock, self._wire.frame_bytes_max, self._patience_s, v3=v3)
+            if self._auth is not None:
+                authenticate(self._auth, host, address, lambda *sent: self._exchange(link, address, *sent))
+            failing.pop_all()
+        return link
+
+    def _exchange(self, link: DirectLink, address: str, plugin: str, token: bytes) -> tuple[str, bytes]:
+        """Send a token, and return plugin name and token of the response."""
+        request = self._wire.auth(plugin, token, self._timeout_s)
+        body = link.exchange(request.frame, self._timeout_s)
+        if body is None:
+            raise BookieUnavailable(f"{address}: {request}: connection lost")
+        rows: Any = np.zeros(1, dtype=framing_v2.RESPONSE)
+        frame = len(body).to_bytes(FRAME_PREFIX, "big") + body
+        try:
+            self._wire.cut(frame, self._wire.frame_bytes_max, rows)
+        except ValueError as error:
+            raise BookieUnavailable(f"{address}: {request}: {error}") from error
+        row = rows.tolist()[0]
+        if self._wire.key(row) != request.key:
+            raise BookieUnavailable(f"{address}: {request}: the response belongs to another request")
+        refusal = request.refusal(self._wire, address, row[1])
+        if refusal is not None:
+            raise refusal
+        answer: tuple[str, bytes] = request.value(address, memoryview(frame)[row[5] : row[5] + row[6]])
+        return answer

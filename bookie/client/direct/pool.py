@@ -1,0 +1,95 @@
+"""The direct connections to one bookie: each is used by one thread at a time, and there are at most so many."""
+
+import logging
+import threading
+import time
+
+from bookie._fast.client.direct_link import DirectLink
+from bookie.client.direct.connect import DirectConnector
+from bookie.errors import BookKeeperError
+
+__all__ = ["DirectPool"]
+
+AVOIDED_S = 5.0
+"""How long a bookie that was late, or could not be connected, is not asked directly, in seconds."""
+
+log = logging.getLogger(__name__)
+
+
+class DirectPool:
+    """The direct connections to one bookie. Any thread."""
+
+    def __init__(self, bookie: str, connector: DirectConnector, most: int) -> None:
+        self._bookie = bookie
+        self._connector = connector
+        self._most = most
+        self._idle: list[DirectLink] = []
+        self._lock = threading.Lock()
+        # The fields below are guarded by `_lock`; `_idle` is a stack that only single operations change.
+        self._links: set[DirectLink] = set()
+        self._connecting = 0
+        self._avoided_until = 0.0
+        self._closed = False
+        self.endpoint: tuple[str, int] | None = None
+        """Host and port, once the event loop has connected to the bookie."""
+
+    @property
+    def busy(self) -> int:
+        """The number of connections that threads are using."""
+        return max(len(self._links) - len(self._idle), 0)
+
+    def take(self) -> DirectLink | None:
+        """Return a connection that no other thread uses, which must be given back; None if there is none to be had."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            link = self._another()
+        if link is not None and self._closed:  # it was closed in the meantime
+            self.give(link)
+            return None
+        return link
+
+    def give(self, link: DirectLink) -> None:
+        """Take a connection back, and close it if it cannot be used any more."""
+        if link.usable and not self._closed:
+            self._idle.append(link)
+            return
+        with self._lock:
+            self._links.discard(link)
+        link.close()
+
+    def avoid(self) -> None:
+        """Do not use the bookie for a while, since it was late."""
+        with self._lock:
+            self._avoided_until = time.monotonic() + AVOIDED_S
+
+    def close(self) -> None:
+        """End all connections, those that are in use, too. Further calls do nothing."""
+        with self._lock:
+            self._closed = True
+            links = list(self._links)
+            self._links.clear()
+        self._idle.clear()
+        for link in links:
+            link.close()
+
+    def _another(self) -> DirectLink | None:
+        endpoint = self.endpoint
+        with self._lock:
+            if endpoint is None or self._closed or time.monotonic() < self._avoided_until:
+                return None
+            if len(self._links) + self._connecting >= self._most:
+                return None
+            self._connecting += 1
+        link = None
+        try:
+            link = self._connector.connect(*endpoint)
+        except BookKeeperError as error:
+            log.info("no direct connection to bookieId=%s for a while: %s", self._bookie, error)
+        with self._lock:
+            self._connecting -= 1
+            if link is None:
+                self._avoided_until = time.monotonic() + AVOIDED_S
+            else:
+                self._links.add(link)
+        return link
