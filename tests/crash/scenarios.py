@@ -118,7 +118,7 @@ def die_at_step(
 
 def die_before(directory: Path, call: Mapping[str, Any], settings: Mapping[str, str]) -> list[Violation]:
     """Kill the process at a call of module base.file under load, before the call is made."""
-    bookie = _bookie(directory, dict(settings), {"faults": True}, 0)
+    bookie = _bookie(directory, dict(settings), {"faults": True}, "")
     history = History()
     load = Load(history, random.Random(str(call)))
 
@@ -163,7 +163,7 @@ def fail_the_disk(directory: Path, fault: dict[str, Any], planted: str = "") -> 
 
 def fail_an_index_sync(directory: Path, nth: int) -> list[Violation]:
     """A commit of the location index fails: LMDB would continue, but the bookie must not."""
-    bookie = _bookie(directory / "bookie", {}, {}, 0)
+    bookie = _bookie(directory / "bookie", {}, {}, "")
     disk = VolatileDisk(directory / "bookie", directory)
     history = History()
     load = Load(history, random.Random(nth))
@@ -189,7 +189,7 @@ def fail_an_index_sync(directory: Path, nth: int) -> list[Violation]:
 
 def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
     """The disk is full for a while: the bookie becomes read-only, then writable again, and has everything (B15)."""
-    bookie = _bookie(directory, {}, {"faults": True}, 0)
+    bookie = _bookie(directory, {}, {"faults": True}, "")
     history = History()
     load = Load(history, random.Random(str(fault)))
 
@@ -213,7 +213,7 @@ def fill_the_disk(directory: Path, fault: dict[str, Any]) -> list[Violation]:
 
 def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
     """Fill a separate file system under the directories that `settings` puts there (B15)."""
-    bookie = _bookie(directory, settings, {}, 0)
+    bookie = _bookie(directory, settings, {}, "")
     bookie.within = disk.enter
     history = History()
     load = Load(history, random.Random(str(settings)))
@@ -237,7 +237,7 @@ def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str
     """Kill the bookie while its disk is full, and again after a start on the full disk: it serves what it has,
     read-only, denies nothing, and becomes writable by itself when there is room (B7, B15).
     """
-    bookie = _bookie(directory, settings, {}, 0)
+    bookie = _bookie(directory, settings, {}, "")
     bookie.within = disk.enter
     history = History()
     load = Load(history, random.Random(str(settings)))
@@ -275,7 +275,7 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
     """One of two ledger directories is full for long, while the writers of the other continue: the journal stays
     bounded, over kills at any time, even of a process that started on the full disk, and nothing is lost (B7, B15).
     """
-    bookie = _bookie(directory, settings, {}, 0)
+    bookie = _bookie(directory, settings, {}, "")
     bookie.within = disk.enter
     history = History()
     load = Load(history, random.Random(str(settings)))
@@ -328,7 +328,7 @@ def _bytes_in(directory: Path) -> int:
 
 def fill_the_disk_before_a_lone_writer(directory: Path) -> list[Violation]:
     """A full disk must not delay others, although the thread that serves a lone writer writes its groups (B15)."""
-    bookie = _bookie(directory, {"serverNumIOThreads": "1"}, {"faults": True}, 0)
+    bookie = _bookie(directory, {"serverNumIOThreads": "1"}, {"faults": True}, "")
     history = History()
     load = Load(history, random.Random(1))
     with watched(bookie, history) as violations:
