@@ -24,7 +24,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.client.wire.extensions import WRITE_CLOSE
+from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
 from bookie.client.wire.tls import Tls
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
