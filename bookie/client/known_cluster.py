@@ -41,7 +41,7 @@ class KnownCluster:
         """Use `over` instead. `placement` is the policy that is informed of changes, `features` has its switches."""
         self.store = store
         self.bookies = BookieClient(config, store.info, health_checks=store.health_checks)
-        self._newcomers = Newcomers(placement)
+        self._newcomers = Newcomers(placement, store.info)
         self._listener = listener
         self.writable: frozenset[str] = frozenset()
         self.read_only: frozenset[str] = frozenset()

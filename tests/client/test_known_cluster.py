@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from bookie.client.bookies import MetadataStore
 from bookie.client.config import ClientConfig
 from bookie.client.known_cluster import KnownCluster
+from bookie.errors import NotEnoughBookies
 from bookie.metadata import open_driver
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 
 ASKED: list[tuple[int, list[str]]] = []
 
@@ -26,6 +30,43 @@ class Somewhere:
         """Return the rack for each host."""
         ASKED.append((threading.get_ident(), list(hosts)))
         return ["/rack"] * len(hosts)
+
+
+class ByHost:
+    """A resolver that finds a rack for each host by its name."""
+
+    by_name = True
+
+    def __init__(self, _: ClientConfig) -> None:
+        """Take no settings."""
+
+    def resolve(self, hosts: Sequence[str]) -> list[str | None]:
+        """Return the racks."""
+        return [f"/rack-of-{host}" for host in hosts]
+
+
+def test_bookies_with_ids_are_in_the_racks_of_their_hosts(tmp_path: Path) -> None:
+    """The host is in the registration, and a ledger whose racks are enforced can be created on such bookies."""
+    driver = open_driver(f"lmdb://{tmp_path}")
+    driver.start()
+    driver.cluster.initialize()
+
+    async def main() -> None:
+        store = await MetadataStore.open(driver)
+        for bookie, host in (("one", "h1"), ("two", "h2"), ("three", "h1")):
+            info = BookieServiceInfo((bookie_endpoint(host, 3181),)).to_bytes()
+            await store.run(driver.registrations.register, bookie, info, read_only=False)
+        config = ClientConfig(resolver=f"{__name__}:ByHost", racks_enforced=True)
+        known = await KnownCluster.over(store, config, Random(1))
+        await known.start()
+        ensemble = known.context.placement.new_ensemble(2, 2, 2)
+        assert "two" in ensemble
+        with pytest.raises(NotEnoughBookies):
+            known.context.placement.new_ensemble(2, 2, 2, excluded={"two"})
+        await known.close()
+        await store.close()
+
+    asyncio.run(main())
 
 
 def test_where_we_stand_is_asked_beside_the_loop(tmp_path: Path) -> None:

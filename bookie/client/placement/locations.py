@@ -7,7 +7,7 @@ bookies; locations that are known cost nothing. One thread at a time.
 import logging
 import re
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from bookie.client.placement.resolver import Resolver
 
@@ -43,27 +43,45 @@ class Locations:
         self._resolver = resolver
         self._hosts = hosts
         self._known: dict[str, str] = {}
+        self._host_of: dict[str, str] = {}
+        self._doubted: set[str] = set()
 
     @property
     def asks(self) -> bool:
         """Whether there is a resolver, which may be slow."""
         return self._resolver is not None
 
-    def learn(self, bookies: Collection[str]) -> None:
-        """Look up the bookies whose location is unknown. Those that cannot be resolved are looked up again the next
-        time.
+    def unknown(self, bookies: Collection[str]) -> frozenset[str]:
+        """Return those bookies that `learn` would look up."""
+        return frozenset(bookie for bookie in bookies if bookie not in self._known or bookie in self._doubted)
+
+    def doubt(self, bookies: Collection[str]) -> None:
+        """Let bookies be looked up again, since they registered anew and may have moved to another host."""
+        self._doubted.update(self._known.keys() & bookies)
+
+    def learn(self, bookies: Collection[str], hosts: Mapping[str, str] | None = None) -> None:
+        """Look up the bookies whose location is unknown or doubted. `hosts` are their hosts, where these are known.
+
+        A bookie that has not moved is not looked up. Those that cannot be resolved are looked up again the next time.
         """
-        new = sorted(bookie for bookie in bookies if bookie not in self._known)
+        new = sorted(self.unknown(bookies))
         if self._resolver is None or not new:
             return
-        hosts = {bookie: host for bookie in new if (host := self._hosts(bookie)) is not None}
-        found = self._resolve(list(dict.fromkeys(hosts.values())))
+        told = {
+            bookie: host for bookie in new if (host := (hosts or {}).get(bookie) or self._hosts(bookie)) is not None
+        }
+        moved = {bookie: host for bookie, host in told.items() if self._host_of.get(bookie) != host}
+        found = self._resolve(list(dict.fromkeys(moved.values())))
+        self._doubted.difference_update(told)
         for bookie in new:
-            location = found.get(hosts.get(bookie, ""))
-            if location is None:
-                log.warning("no location found for a bookie bookieId=%s used=%s", bookie, self.default)
-            else:
-                self._known[bookie] = location
+            if bookie in told and bookie not in moved:
+                continue
+            location = found.get(moved.get(bookie, ""))
+            if location is not None:
+                self._known[bookie], self._host_of[bookie] = location, moved[bookie]
+                continue
+            self._known.pop(bookie, None)
+            log.warning("no location found for a bookie bookieId=%s used=%s", bookie, self.default)
 
     def of(self, bookie: str) -> str:
         """Return a bookie's location, or the default if it is unknown."""

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from bookie.client import aio
 from bookie.client.event_loop.together import together
+from bookie.client.placement.hosts import Registered, hosts_of
 from bookie.client.placement.locations import Locations
 from bookie.client.placement.resolver import resolver_for
 from bookie.errors import BookKeeperError
@@ -87,10 +88,20 @@ async def _rows(client: aio.BookKeeper) -> AsyncIterator[list[dict[str, Any]]]:
         known=await client.known_bookies(),
     )
     locations = Locations(resolver_for(client.config), DEFAULT_RACK)
-    locations.learn(states)
+    if locations.asks:
+        hosts, _ = await hosts_of([one for one, state in states.items() if MODES[state] != "down"], _published(client))
+        locations.learn(states, hosts)
     rows = [_empty(bookie, MODES[state], locations.of(bookie)) for bookie, state in states.items()]
     await together(_ask(client, row) for row in rows if row["mode"] != "down")
     yield rows
+
+
+def _published(client: aio.BookKeeper) -> Registered:
+    async def registered(bookie: str) -> bytes | None:
+        info = await client.service_info(bookie)
+        return None if info is None else info.to_bytes()
+
+    return registered
 
 
 def _empty(bookie: str, mode: str, rack: str) -> dict[str, Any]:
