@@ -39,6 +39,25 @@ class LedgerChecker:
         good = await asyncio.gather(*(self._is_good(ledger, metadata, part) for part in parts))
         return [part for part, is_good in zip(parts, good, strict=True) if not is_good]
 
+    async def still_lack(
+        self, ledger: int, metadata: LedgerMetadata, lac: int, before: Sequence[Fragment]
+    ) -> list[Fragment]:
+        """Return those fragments of `before`, which lacked entries at an earlier look, that lack them still.
+
+        Only entries that they should have had then are looked at, since a bookie may be a little behind the others at
+        any time. Left out are fragments that are closed now, and bookies that were replaced or are not registered.
+        """
+        now = {(part.first, part.index): part for part in fragments(metadata, lac) if not part.closed}
+        kept = [
+            part
+            for part in before
+            if (found := now.get((part.first, part.index))) is not None
+            and found.bookie == part.bookie
+            and part.bookie in self._cluster.alive
+        ]
+        good = await asyncio.gather(*(self._is_good(ledger, metadata, part) for part in kept))
+        return [part for part, is_good in zip(kept, good, strict=True) if not is_good]
+
     async def _exists(self, ledger: int, metadata: LedgerMetadata, parts: Sequence[Fragment]) -> bool:
         """Return whether the first entry of the segment may have been written: False only if all its replicas deny
         it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
-__all__ = ["Fragment", "fragments", "holds", "last_segment_lacks", "stored_on"]
+__all__ = ["Fragment", "fragments", "holds", "missing_from_tail", "stored_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ def stored_on(metadata: LedgerMetadata, bookie: str, lac: int) -> list[Fragment]
     return [one for one in fragments(metadata, lac) if one.bookie == bookie and one.stored is not None]
 
 
-def last_segment_lacks(metadata: LedgerMetadata, lac: int, alive: frozenset[str]) -> bool:
-    """Return whether an open ledger lacks a bookie where its writer added last, or may add next.
+def missing_from_tail(metadata: LedgerMetadata, lac: int, alive: frozenset[str]) -> frozenset[str]:
+    """Return the bookies that an open ledger lacks where its writer added last, or may add next.
 
     No entry may be stored there yet; but if more of these bookies fail, nobody could tell which entries were.
     """
     if metadata.state is LedgerState.CLOSED:
-        return False
+        return frozenset()
     looked_at = list(metadata.segments[-1:])
     if len(metadata.segments) > 1 and lac < looked_at[0].first_entry - 1:
         looked_at.append(metadata.segments[-2])
-    return any(bookie not in alive for segment in looked_at for bookie in segment.bookies)
+    return frozenset(bookie for segment in looked_at for bookie in segment.bookies) - alive
 
 
 def _stored(metadata: LedgerMetadata, index: int, first: int, last: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from bookie.client.contracts import Adherence
 from bookie.client.ledgers.metadata_loop import Known
@@ -17,7 +17,7 @@ from bookie.client.placement.adherence import mended
 from bookie.client.replication.checker import LedgerChecker
 from bookie.client.replication.contracts import Environment
 from bookie.client.replication.copier import Copier
-from bookie.client.replication.fragments import Fragment, fragments, last_segment_lacks
+from bookie.client.replication.fragments import Fragment, fragments, missing_from_tail
 from bookie.client.replication.pace import pause_s
 from bookie.errors import BookKeeperError, ClientClosed, NoSuchLedgerMetadata, ReplicationError
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
@@ -111,10 +111,14 @@ class ReplicationWorker:
         known, lac = await self._open(claim.ledger)
         bad = await self._lacking(claim.ledger, known.metadata, lac)
         unrecoverable = await self._copy(known, bad)
-        if any(not part.closed for part in bad) or last_segment_lacks(known.metadata, lac, self._cluster.alive):
+        lagging = [part for part in bad if not part.closed]
+        gone = missing_from_tail(known.metadata, lac, self._cluster.alive)
+        if lagging or gone:
             self._counters.ledgers_deferred += 1
             log.info("ledger is open, waiting ledger=%d seconds=%g", claim.ledger, self._settings.open_ledger_grace_s)
-            self._hold(claim, self._settings.open_ledger_grace_s, self._close_if_it_must_be)
+            self._hold(
+                claim, self._settings.open_ledger_grace_s, lambda held: self._close_if_it_must_be(held, gone, lagging)
+            )
             return
         left = await self._lacking(claim.ledger, known.metadata, lac) if bad else []
         if not left:
@@ -176,19 +180,34 @@ class ReplicationWorker:
             for entry in range(segment.first_entry, segment.first_entry + count)
         )
 
-    async def _close_if_it_must_be(self, claim: Claim) -> None:
-        """Fence and close a ledger whose writer has not replaced its missing bookies in time."""
+    async def _close_if_it_must_be(self, claim: Claim, gone: frozenset[str], lagging: Sequence[Fragment]) -> None:
+        """Fence and close a ledger if bookies that were missing are still missing, or still lack the same entries.
+
+        Its writer had time to replace them. `gone` and `lagging` are what the first look found. What only the second
+        one finds is no reason: a healthy writer goes on, and one of its bookies may always be a little behind.
+        """
         if not await self._queue.holds(claim):  # the lock ended with our session, and its new holder waits anew
             return
         known, lac = await self._open(claim.ledger)
-        must = last_segment_lacks(known.metadata, lac, self._cluster.alive)
-        if not must:
-            lacking = await self._checker.check(claim.ledger, known.metadata, lac)
-            must = any(not part.closed for part in lacking)
-        if must:
-            log.warning("closing an open ledger that lacks bookies ledger=%d", claim.ledger)
-            await self._ledgers.recover(claim.ledger)
-            self._counters.ledgers_recovered += 1
+        gone &= missing_from_tail(known.metadata, lac, self._cluster.alive)
+        lacking = [] if gone else await self._checker.still_lack(claim.ledger, known.metadata, lac, lagging)
+        if not gone and not lacking:
+            return
+        if gone:
+            log.warning(
+                "closing an open ledger, since its bookies are missing ledger=%d bookies=%s",
+                claim.ledger,
+                ",".join(sorted(gone)),
+            )
+        else:
+            log.warning(
+                "closing an open ledger, since bookies lack confirmed entries ledger=%d first=%d bookies=%s",
+                claim.ledger,
+                lacking[0].first,
+                ",".join(part.bookie for part in lacking),
+            )
+        await self._ledgers.recover(claim.ledger)
+        self._counters.ledgers_recovered += 1
 
     def _failed(self, claim: Claim, *, hopeless: bool = False) -> None:
         """Hold the lock for a while, which is longer after each failure."""

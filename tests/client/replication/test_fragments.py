@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.client.replication.fragments import fragments, holds, last_segment_lacks
+from bookie.client.replication.fragments import fragments, holds, missing_from_tail
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
 
@@ -55,5 +55,5 @@ def test_what_is_written_to_is_not_closed(made: tuple[LedgerMetadata, int]) -> N
         if metadata.state is LedgerState.OPEN and (part.first == tail or lac < tail - 1):
             assert not part.closed
     everybody = frozenset(bookie for segment in metadata.segments for bookie in segment.bookies)
-    assert not last_segment_lacks(metadata, lac, everybody)
-    assert last_segment_lacks(metadata, lac, frozenset()) == (metadata.state is LedgerState.OPEN)
+    assert not missing_from_tail(metadata, lac, everybody)
+    assert bool(missing_from_tail(metadata, lac, frozenset())) == (metadata.state is LedgerState.OPEN)

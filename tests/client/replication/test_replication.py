@@ -15,8 +15,9 @@ from bookie.client.replication.service import serve
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import IllegalOperation
 from bookie.metadata.records.ledger_metadata import LedgerState
-from tests.client.replication.conftest import GHOST, PASSWORD, Cluster, comes_true, until
+from tests.client.replication.conftest import GHOST, PASSWORD, SIZE, Cluster, comes_true, until
 from tests.fixtures.bookies import BookieProcess
+from tests.interop.payload import payload
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 
@@ -192,6 +193,55 @@ def test_an_open_ledger_is_closed_after_its_grace(cluster: Cluster) -> None:
     asyncio.run(wait_and_see())
     assert cluster.driver.ledgers.read(replaced).value.state is LedgerState.OPEN
     assert cluster.driver.replication.marked(replaced) is not None
+
+
+async def add(ledger: int, entries: range, *bookies: str) -> None:
+    """Add entries to bookies like the ledger's writer."""
+    digest = Digest.of(DigestType.CRC32C, PASSWORD)
+    async with BookieClient() as client:
+        for entry in entries:
+            stored = digest.seal(ledger, entry, payload(ledger, entry, SIZE), lac=entry - 1, length=(entry + 1) * SIZE)
+            await asyncio.gather(*(client.add(bookie, ledger, entry, stored, digest.master_key) for bookie in bookies))
+
+
+def test_a_replica_that_lags_closes_no_ledger(cluster: Cluster) -> None:
+    """The bookie has caught up with what it lacked at the first look, and is behind again: its writer is healthy."""
+    one, two, three, _ = cluster.ids
+    bookies = (one, two, three)
+    ledger = asyncio.run(cluster.write([(0, bookies)], 20, ack_quorum=2, closed=False, absent=[three]))
+    cluster.driver.replication.mark(ledger, [three], 1)
+
+    async def look() -> None:
+        async with cluster.environment(openLedgerRereplicationGracePeriod=3000) as environment:
+            counters = environment.counters
+
+            async def script() -> None:
+                await comes_true(lambda: counters.ledgers_deferred == 1)
+                await add(ledger, range(21), three)
+                await add(ledger, range(21, 40), one, two)
+                await comes_true(lambda: counters.ledgers_deferred == 2)
+                await add(ledger, range(21, 40), three)
+                await comes_true(lambda: counters.ledgers == 1)
+                assert counters.ledgers_recovered == 0
+
+            await until(ReplicationWorker(environment).run(), script())
+
+    asyncio.run(look())
+    assert cluster.driver.ledgers.read(ledger).value.state is LedgerState.OPEN
+
+
+def test_a_replica_that_lacks_the_same_entries_closes_the_ledger(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its writer has not noticed that the bookie lost them. The log says which bookie lacks entries."""
+    one, two, three, _ = cluster.ids
+    ledger = asyncio.run(cluster.write([(0, (one, two, three))], 20, ack_quorum=2, closed=False, absent=[three]))
+    stats = asyncio.run(work(cluster, ledger))
+    assert stats["autorecovery_ledgers_recovered"] == 1
+    metadata = cluster.driver.ledgers.read(ledger).value
+    assert metadata.state is LedgerState.CLOSED
+    cluster.holds(ledger, metadata)
+    assert f"since bookies lack confirmed entries ledger={ledger} first=0 bookies={three}" in caplog.text
 
 
 def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
