@@ -107,6 +107,13 @@ class Bookies(Protocol):
         """Call a listener with the result of `present`, now and after each change."""
         ...
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        """Call `listener`, on a thread of the driver, whenever bookies may have lost their registrations, or have
+        been unable to register, through no fault of their own: the store was restarted, stalled, or could not be
+        reached. It must not block. It may be called without a reason.
+        """
+        ...
+
 
 class Cookies(Protocol):
     """The cookie of each bookie: the text of its VERSION files."""

@@ -14,6 +14,7 @@ from bookie.metadata import open_driver
 from bookie.metadata.bookies.registration import BookieRegistration
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.zookeeper.driver import ZooKeeperDriver
+from tests.fixtures.frozen import freeze, thaw
 from tests.fixtures.ports import free_port
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.metadata.conftest import Cluster, ZooKeeperCluster
@@ -42,6 +43,13 @@ class StoreProcess:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"serving\n"
 
+    def stall(self, seconds: float) -> None:
+        """Stop the process for a while, without ending a connection."""
+        assert self.process is not None
+        freeze(self.process.pid)
+        threading.Event().wait(seconds)
+        thaw(self.process.pid)
+
     def kill(self) -> None:
         """Kill the process with SIGKILL."""
         if self.process is not None:
@@ -64,6 +72,50 @@ def registration(driver: MetadataDriver, given_up: Seen, **settings: int) -> Boo
     return BookieRegistration(
         driver.registrations, BOOKIE, b"", on_give_up=given_up, check_s=0.2, backoff_max_s=0.2, **settings
     )
+
+
+@pytest.mark.thorough
+def test_a_store_that_stalls_ends_no_session(store_process: StoreProcess) -> None:
+    """While the store stalls nobody can keep a session alive, so all sessions get their whole time again."""
+    sessions = [open_driver(store_process.uri, session_timeout_ms=1000) for _ in range(2)]
+    ends, interruptions = Seen(), Seen()
+    for number, driver in enumerate(sessions):
+        driver.start()
+        driver.registrations.on_session_loss(lambda: ends(1))
+        driver.bookies.on_interruption(lambda: interruptions(1))
+        driver.registrations.register(f"b{number}:1", b"", read_only=False)
+    seen = Seen()
+    sessions[0].bookies.watch(seen, read_only=False)
+    seen.wait_equal({"b0:1", "b1:1"})
+    store_process.stall(3)
+    interruptions.wait_for(lambda _: len(interruptions.values) >= 2, "of the interruption")
+    assert sessions[0].bookies.present(read_only=False) == {"b0:1", "b1:1"}
+    assert (ends.values, seen.values) == ([], [{"b0:1", "b1:1"}])
+    for driver in sessions:
+        driver.stop()
+
+
+def test_a_restarted_store_is_an_interruption(store_process: StoreProcess) -> None:
+    """Who watches bookies learns of the restart; their sessions are gone, and their registrations with them."""
+    driver = open_driver(store_process.uri, session_timeout_ms=4000)
+    driver.start()
+    interruptions = Seen()
+    driver.bookies.on_interruption(lambda: interruptions(1))
+    store_process.kill()
+    store_process.start()
+    interruptions.wait_equal(1)
+    driver.stop()
+
+
+def test_a_reconnection_to_zookeeper_is_an_interruption(own_zookeeper: ZooKeeperServer) -> None:
+    """Its server may have been away for others, too."""
+    cluster = ZooKeeperCluster(own_zookeeper)
+    driver, interruptions = cluster.connect(), Seen()
+    driver.bookies.on_interruption(lambda: interruptions(1))
+    own_zookeeper.kill()
+    own_zookeeper.start()
+    interruptions.wait_equal(1)
+    cluster.stop()
 
 
 def test_the_mode_follows_the_bookie(cluster: Cluster) -> None:

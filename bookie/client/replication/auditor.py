@@ -28,6 +28,7 @@ class Auditor:
         self._bookie = environment.name
         self._queue = environment.queue
         self._cluster = environment.cluster
+        self._metadata = environment.metadata
         self._settings = environment.settings
         self._counters = environment.counters
         self._now_ms = environment.epoch_ms
@@ -35,7 +36,9 @@ class Auditor:
         self._elected = False
         self._changed = asyncio.Event()
         self._look = asyncio.Event()
-        self._lost = LostBookies()
+        self._grace_s = environment.config.session_timeout_s
+        self._lost = LostBookies(self._grace_s)
+        self._interruptions = 0
         self._delay_s: int | None = None
         self._asked = False
 
@@ -98,7 +101,7 @@ class Auditor:
     async def _duty(self) -> None:
         """Do all the work of an auditor, until cancelled."""
         settings = self._settings
-        self._lost = LostBookies()
+        self._lost = LostBookies(self._grace_s)
         self._delay_s, self._asked = None, False
         await self._insist(
             lambda: self._queue.set_lost_bookie_delay_s(settings.lost_bookie_delay_s, only_if_unset=True)
@@ -132,8 +135,13 @@ class Auditor:
                 await self._until_enabled()
                 self._lost.look(self._cluster.alive, loop.time())
                 self._counters.bookies_lost_now = len(self._lost.missing)
-                due = self._lost.due(self._delay_s, loop.time(), at_once=self._asked)
-                self._asked = False
+                if self._interruptions != self._cluster.interruptions:
+                    self._interruptions = self._cluster.interruptions
+                    self._lost.interrupted(loop.time())
+                if self._asked:
+                    self._asked = False
+                    self._lost.hurry()
+                due = self._lost.due(self._delay_s, loop.time())
                 if due:
                     await self._insist(lambda due=due: self._mark(due))  # type: ignore[misc]
                     continue
@@ -150,8 +158,15 @@ class Auditor:
             return
 
     async def _mark(self, lost: frozenset[str]) -> None:
-        """Mark the ledgers of those bookies that are still away."""
-        self._lost.look(self._cluster.alive, asyncio.get_running_loop().time())
+        """Mark the ledgers of those bookies that are still away, according to the store itself.
+
+        What is known of the cluster may be old: while the store cannot be reached, bookies that come back are not
+        seen.
+        """
+        alive = await self._registered()
+        if self._interruptions != self._cluster.interruptions:
+            return  # the bookies get time to register again, and this is asked once more
+        self._lost.look(alive, asyncio.get_running_loop().time())
         lost &= self._lost.missing
         if lost:
             count = await self._audits.mark_ledgers_of(lost)
@@ -160,6 +175,12 @@ class Auditor:
                 "bookies are lost, their ledgers are marked bookies=%s ledgers=%d", ",".join(sorted(lost)), count
             )
         self._lost.audited(lost)
+
+    async def _registered(self) -> frozenset[str]:
+        """Read the registered bookies. A bookie that changes its mode is in both sets for a moment."""
+        writable = await self._metadata.bookies(read_only=False)
+        read_only = await self._metadata.bookies(read_only=True)
+        return writable | read_only | await self._metadata.bookies(read_only=False)
 
     async def _check_bookies(self) -> None:
         """Find bookies that died while there was no auditor, and those whose marks were lost."""

@@ -58,11 +58,19 @@ class Cluster:
     free_bytes: Mapping[str, int] = field(default_factory=dict)
     """The known free space by bookie; empty if no pause depends on it."""
     listeners: list[Callable[[], None]] = field(default_factory=list)
-    """Called after each change of the bookies."""
+    """Called after each change of the bookies, and after each interruption."""
+    interruptions: int = 0
+    """How often registrations may have been lost or unseen; see `metadata.driver.Bookies.on_interruption`."""
 
     def changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
         """Take over the registered bookies, and call the listeners."""
         self.writable, self.read_only = writable, read_only
+        for listener in self.listeners:
+            listener()
+
+    def interrupted(self) -> None:
+        """Note an interruption, and call the listeners."""
+        self.interruptions += 1
         for listener in self.listeners:
             listener()
 

@@ -136,6 +136,7 @@ async def connected(
     All bookies are known when it is yielded, and are watched.
     """
     cluster = Cluster()
+    store.driver.bookies.on_interruption(on_loop(cluster.interrupted))
     known = await KnownCluster.over(store, config, Random(), cluster.changed)
     context = known.context
     try:

@@ -177,6 +177,9 @@ class KeyValueBookies:
 
         return self._watcher.add(read, listener, topic=prefix)
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        self._store.on_interruption(listener)
+
     def _names(self, prefix: str) -> frozenset[str]:
         return frozenset(key.removeprefix(prefix) for page in pages(self._store, prefix) for key in page)
 

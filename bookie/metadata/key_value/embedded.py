@@ -5,7 +5,9 @@ process ends, every session ends with it, and nothing stale is left on disk. The
 reason than a full disk is fatal: LMDB would continue, but its view of the disk could no longer be trusted.
 
 Any thread may call. One lock orders all changes; reads acquire it only for keys under sessions. The sweeper thread
-ends sessions that were not kept alive. Watchers are called without the lock, on the thread that made the change.
+ends sessions that were not kept alive. While this process stalls, nobody can keep a session alive, so all sessions then
+begin anew, as in ZooKeeper after a new leader was elected. Watchers are called without the lock, on the thread that
+made the change.
 
 A record is `i64 version | i64 created, ms | value`, big-endian. The key `\\0format` has the version of this format.
 """
@@ -47,6 +49,8 @@ FORMAT = b"1"
 BEHIND_OUR_OWN = b"\1"  # other keys have no zero byte
 RECORD = struct.Struct(">qq")
 SWEEP_S = 0.1
+STALL_S = 1.0
+"""If the sweeper comes this much later than it should, the whole process has stalled, or the disk held up a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +96,13 @@ class EmbeddedStore:
         self._stopping = threading.Event()
         self._sweeper = threading.Thread(target=self._sweep, name="metadata-sweep", daemon=True)
         self._watchers = Watchers()
+        self._interruption_listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         # The fields below are guarded by _lock.
         self._mortal: dict[str, Item] = {}
         self._sessions: dict[int, _Session] = {}
+        self._swept = time.monotonic()
+        self._stalls = 0
         self._broken = False
 
     def start(self) -> None:
@@ -118,6 +125,7 @@ class EmbeddedStore:
             self._close()
             raise
         self._own_session = self.open_session(None)
+        self._swept = time.monotonic()
         self._sweeper.start()
 
     def stop(self) -> None:
@@ -202,6 +210,10 @@ class EmbeddedStore:
     def on_session_loss(self, listener: Callable[[], None]) -> None:
         """Do nothing, since this process's own session ends only with the process."""
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the sweeper thread after this process, or a change of the store, has stalled."""
+        self._interruption_listeners.append(listener)
+
     def open_session(self, ttl_ms: int | None, owner: str = "", limits: SessionLimits = UNLIMITED) -> int:
         """Open a session that ends unless it is kept alive every `ttl_ms`; None means as long as this process lives.
 
@@ -231,8 +243,10 @@ class EmbeddedStore:
 
     def expire_sessions(self) -> None:
         """End the sessions whose time is over; the sweeper calls this."""
-        now = self._clock()
         with self._lock:
+            self._notice_stall()
+            self._swept = time.monotonic()
+            now = self._clock()
             over = [
                 number
                 for number, session in self._sessions.items()
@@ -242,10 +256,24 @@ class EmbeddedStore:
             self.close_session(number)
 
     def _sweep(self) -> None:
+        stalls = 0
         while not self._stopping.wait(SWEEP_S):
             self.expire_sessions()
+            if stalls != self._stalls:
+                stalls = self._stalls
+                for listener in self._interruption_listeners:
+                    listener()
+
+    def _notice_stall(self) -> None:
+        """If the sweeper is late, let all sessions begin anew. The caller holds the lock."""
+        if time.monotonic() - self._swept > STALL_S:
+            self._swept = time.monotonic()
+            self._stalls += 1
+            for session in self._sessions.values():
+                session.deadline = max(session.deadline, self._clock() + (session.ttl_s or 0.0))
 
     def _require_session(self, number: int) -> _Session:
+        self._notice_stall()
         found = self._sessions.get(number)
         if found is None or (found.ttl_s is not None and found.deadline <= self._clock()):
             raise SessionExpired(f"session {number:#x} with the metadata store has expired")

@@ -100,6 +100,10 @@ class KeyValues(Protocol):
         """Call `listener`, which must not block, whenever a session ended and was replaced by a new one."""
         ...
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        """Call `listener`, which must not block, after the store was restarted, stalled, or could not be reached."""
+        ...
+
 
 class Watchers:
     """The functions that are called after changes. Any thread."""

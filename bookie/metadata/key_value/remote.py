@@ -67,6 +67,7 @@ class RemoteStore:
         self._session = NO_SESSION
         self._stopping = threading.Event()
         self._loss_listeners: list[Callable[[], None]] = []
+        self._interruption_listeners: list[Callable[[], None]] = []
         self._watchers = Watchers()
         self._lock = threading.Lock()
         # The fields below are guarded by _lock.
@@ -167,6 +168,13 @@ class RemoteStore:
     def on_session_loss(self, listener: Callable[[], None]) -> None:
         self._loss_listeners.append(listener)
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        self._interruption_listeners.append(listener)
+
+    def _interrupted(self) -> None:
+        for listener in self._interruption_listeners:
+            listener()
+
     def _call(self, method: Any, request: object, settle: Callable[[BookKeeperError], object] | None = None) -> Any:
         """Call a method, and repeat it after a lost answer. `settle` judges a refusal that may be due to our own
         earlier success.
@@ -200,12 +208,19 @@ class RemoteStore:
         return int(self._call(self._stub.OpenSession, request).session)
 
     def _keep_alive(self) -> None:
-        while not self._stopping.wait(self._timeout_s / KEEP_ALIVES_PER_TTL):
+        due_s = self._timeout_s / KEEP_ALIVES_PER_TTL
+        late = False
+        while not self._stopping.wait(due_s):
+            began = time.monotonic()
             try:
                 self._call(self._stub.KeepAlive, pb.KeepAliveRequest(session=self._session))
+                if late or time.monotonic() - began > due_s:  # the store may have stalled for others, too
+                    self._interrupted()
+                late = False
             except SessionExpired:
                 self._renew_session()
             except BookKeeperError as error:
+                late = True
                 log.warning("cannot keep the session alive target=%s error=%s", self._target, error)
 
     def _renew_session(self) -> None:
@@ -215,15 +230,21 @@ class RemoteStore:
             log.warning("cannot open a new session target=%s error=%s", self._target, error)
             return
         log.warning("session expired, opened a new one target=%s", self._target)
+        self._interrupted()
         for listener in self._loss_listeners:
             listener()
 
     def _follow(self) -> None:
+        ended = False
         while (stream := self._open_stream()) is not None:
             try:
                 for change in stream:
+                    if ended:  # before anybody looks at what the store says now
+                        ended = False
+                        self._interrupted()
                     self._watchers.tell([change.key])
             except grpc.RpcError as error:
+                ended = True
                 if not self._stopping.wait(RETRY_S):
                     log.info("stream of changes ended target=%s error=%s", self._target, error)
 

@@ -122,6 +122,9 @@ class ZooKeeperBookies:
 
         return self._watcher.add(read, listener, topic=path)
 
+    def on_interruption(self, listener: Callable[[], None]) -> None:
+        self._session.on_connect(listener)
+
     def _children(self, path: str, watch: Watch[frozenset[str]] | None = None) -> frozenset[str]:
         touch = None if watch is None else watch.touch
         names = self._session.run(lambda zk: zk.get_children_async(path, watch=touch))

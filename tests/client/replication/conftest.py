@@ -35,6 +35,7 @@ PASSWORD = b"secret"
 SIZE = 1024
 SESSION_TIMEOUT_MS = 4000
 SOON = {
+    "zkTimeout": 400,
     "rwRereplicateBackoffMs": 50,
     "lockReleaseOfFailedLedgerGracePeriod": 3200,
     "openLedgerRereplicationGracePeriod": 200,

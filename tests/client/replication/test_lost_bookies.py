@@ -44,15 +44,36 @@ def test_bug_38_a_bookie_that_died_before_the_auditor_began() -> None:
     assert lost.due(0, 100) == {B}
 
 
-def test_several_at_a_time_are_lost_at_once() -> None:
-    """Several missing bookies are no restart of one, so they are lost at once, as at an operator's request."""
-    lost = LostBookies()
+def test_several_at_a_time_have_the_whole_delay() -> None:
+    """Each missing bookie has the delay, however many are missing; after an operator's request it has the grace."""
+    lost = LostBookies(grace_s=10)
     lost.look(frozenset({A, B, C}), 0)
-    lost.look(frozenset({A, C}), 1)
-    assert lost.due(60, 1) == frozenset()
-    assert lost.due(60, 1, at_once=True) == {B}
-    lost.look(frozenset({A}), 2)
-    assert lost.due(60, 2) == {B, C}
+    lost.look(frozenset({A}), 1)
+    lost.look(frozenset(), 2)
+    assert lost.due(60, 60) == frozenset()
+    assert lost.due(60, 61) == {B, C}
+    assert lost.due(60, 62) == {A, B, C}
+    lost.look(frozenset({B}), 3)
+    lost.hurry()
+    lost.look(frozenset(), 4)
+    assert lost.due(60, 11) == {C}
+    assert lost.due(60, 12) == {A, C}
+    assert lost.next_due_s(60) == 11
+
+
+def test_nobody_is_lost_within_the_grace() -> None:
+    """A delay of 0 does not mean that a restart of the metadata store moves data: the sessions must begin again."""
+    lost = LostBookies(grace_s=10)
+    lost.look(frozenset({A, B}), 0)
+    lost.look(frozenset({A}), 5)
+    assert lost.due(0, 14) == frozenset()
+    lost.interrupted(14)
+    lost.look(frozenset(), 14)
+    lost.hurry()
+    assert lost.due(0, 23) == frozenset()
+    assert lost.next_due_s(0) == 24
+    lost.look(frozenset({B}), 23)
+    assert lost.due(0, 24) == {A}
 
 
 def test_a_periodic_check_marks_again() -> None:

@@ -1,7 +1,7 @@
 """The auditor's office, on a modelled queue under modelled time: a process that cannot audit must not keep it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from random import Random
 from typing import Any, cast
 
@@ -89,7 +89,14 @@ class Queue:
 
 
 class Ledgers:
-    """Metadata of a cluster with one ledger on one bookie."""
+    """Metadata of a cluster with one ledger on one bookie. `registered` are the bookies according to the store."""
+
+    def __init__(self) -> None:
+        self.registered: frozenset[str] = frozenset()
+
+    async def bookies(self, *, read_only: bool) -> frozenset[str]:
+        """Return the registered bookies, which are writable."""
+        return frozenset() if read_only else self.registered
 
     async def ledgers(self) -> AsyncIterator[list[int]]:
         """Yield that ledger."""
@@ -179,6 +186,68 @@ def test_a_second_term_waits_for_lost_bookies_as_the_first_did() -> None:
         await asyncio.gather(work, return_exceptions=True)
 
     VirtualLoop().run(main())
+
+
+async def audited(given: Environment, script: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run an auditor while `script` runs."""
+    work = asyncio.ensure_future(Auditor(given).run())
+    await script()
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+
+
+def test_bookies_that_all_vanish_at_once_have_the_delay() -> None:
+    """A metadata store that stalls lets all sessions expire at once, which says nothing about the bookies."""
+    given = environment("one", Office())
+    marked, store = cast("Queue", given.queue).marked, cast("Ledgers", given.metadata)
+
+    async def script() -> None:
+        store.registered = frozenset({"away", "b:1", "c:1"})
+        given.cluster.changed(store.registered, frozenset())
+        await asyncio.sleep(100)
+        store.registered = frozenset()
+        given.cluster.changed(store.registered, frozenset())
+        await asyncio.sleep(DELAY_S - 1)
+        assert marked == []
+        store.registered = frozenset({"b:1"})
+        given.cluster.changed(store.registered, frozenset())
+        await asyncio.sleep(2)
+        assert marked == [7]
+
+    VirtualLoop().run(audited(given, script))
+
+
+def test_nobody_is_missing_for_a_session_timeout_after_an_interruption() -> None:
+    """While the store could not be reached, a bookie that came back could not register."""
+    given = environment("one", Office())
+    marked = cast("Queue", given.queue).marked
+
+    async def script() -> None:
+        await asyncio.sleep(DELAY_S)
+        given.cluster.interrupted()
+        await asyncio.sleep(given.config.session_timeout_s - 1)
+        assert marked == []
+        await asyncio.sleep(2)
+        assert marked == [7]
+
+    VirtualLoop().run(audited(given, script))
+
+
+def test_the_store_is_asked_before_bookies_are_lost() -> None:
+    """What the auditor has seen may be old, since the store may not have been able to tell that a bookie is back."""
+    given = environment("one", Office())
+    marked, store = cast("Queue", given.queue).marked, cast("Ledgers", given.metadata)
+
+    async def script() -> None:
+        await asyncio.sleep(DELAY_S / 2)
+        store.registered = frozenset({"away"})
+        await asyncio.sleep(DELAY_S)
+        assert marked == []
+        store.registered = frozenset()
+        await asyncio.sleep(DELAY_S + 2)
+        assert marked == [7]
+
+    VirtualLoop().run(audited(given, script))
 
 
 def test_an_auditor_ends_with_its_client() -> None:
