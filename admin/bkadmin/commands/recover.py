@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admin.bkadmin.forcing import force_close
 from admin.bkadmin.options import ID, Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
 from admin.bkadmin.unknown import warn_of_unknown
 from bookie.errors import IllegalOperation
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bookies", metavar="BOOKIE[,BOOKIE...]")
+@click.argument("bookies", metavar="[BOOKIE[,BOOKIE...]]", required=False)
+@click.option(
+    "--force-close",
+    "forced",
+    type=ID,
+    metavar="LEDGER",
+    help="Close this ledger although bookies that a recovery needs are gone for good. What they alone held is lost.",
+)
 @click.option("-l", "--ledger", type=ID, help="Re-replicate only this ledger.")
 @click.option("-q", "--query", is_flag=True, help="Only list the ledgers that name the bookies.")
 @click.option("-dr", "--dry-run", is_flag=True, help="Same as --query: show what would be copied, and change nothing.")
@@ -40,7 +48,8 @@ def command(
     context: click.Context,
     /,
     *,
-    bookies: str,
+    bookies: str | None,
+    forced: int | None,
     query: bool,
     dry_run: bool,
     lenient: bool,
@@ -51,7 +60,15 @@ def command(
 
     The bookies must be stopped or read-only. Their open ledgers are fenced and closed. A ledger that cannot be copied
     is listed with the reason, and the exit code is 3.
+
+    With --force-close, no bookie is given. First it is shown which entries are lost; --dry-run shows only that.
     """
+    if (bookies is None) == (forced is None):
+        raise click.UsageError("name either bookies or a ledger to close by force (--force-close)")
+    if bookies is None:
+        assert forced is not None
+        force_close(forced, dry_run=query or dry_run, **{one: options[one] for one in ("cluster", "output", "yes")})
+        return
     lost = frozenset(one.strip() for one in bookies.split(",") if one.strip())
     look = query or dry_run
     cluster, output, yes = options.pop("cluster"), options.pop("output"), options.pop("yes")

@@ -19,6 +19,7 @@ lost_bookies   which bookies count as lost, and since when
 recovering     copy the entries of lost bookies, ledger by ledger
 rewriting      write entries again that live bookies lack or hold damaged
 restoring      both of these beside auto-recovery, under its locks
+forcing        close a ledger although bookies that a recovery needs are gone for good
 walking        visit every ledger of the cluster
 audits         the checks of an auditor
 auditor        the elected auditor, which runs the checks
