@@ -143,8 +143,12 @@ class Ledgers(Protocol):
         """Store the metadata of a new ledger. Raises LedgerExists."""
         ...
 
-    def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
-        """Return the metadata of a ledger. Raises NoSuchLedgerMetadata only if the store has answered so."""
+    def read(self, ledger_id: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:
+        """Return the metadata of a ledger. Raises NoSuchLedgerMetadata only if the store has answered so.
+
+        The result may be a little old: a ZooKeeper server answers with what it knows. With `latest` it is never older
+        than what was stored before the call.
+        """
         ...
 
     def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:

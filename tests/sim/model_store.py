@@ -170,7 +170,7 @@ class ClientStore:
     async def create(self, ledger: int, metadata: LedgerMetadata) -> Versioned[LedgerMetadata]:
         return await self._call(lambda: self.store.create(self.who, ledger, metadata))
 
-    async def read(self, ledger: int) -> Versioned[LedgerMetadata]:
+    async def read(self, ledger: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:  # noqa: ARG002 - it is
         return await self._call(lambda: self.store.read(ledger))
 
     async def write(self, ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:

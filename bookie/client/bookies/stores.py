@@ -89,9 +89,9 @@ class MetadataStore:
         """Create a ledger. Raises LedgerExists."""
         return await self.run(self.driver.ledgers.create, ledger, metadata)
 
-    async def read(self, ledger: int) -> Versioned[LedgerMetadata]:
-        """Read a ledger's metadata. Raises NoSuchLedgerMetadata."""
-        return await self.run(self.driver.ledgers.read, ledger)
+    async def read(self, ledger: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:
+        """Read a ledger's metadata, with `latest` not older than the call. Raises NoSuchLedgerMetadata."""
+        return await self.run(self.driver.ledgers.read, ledger, latest=latest)
 
     async def write(self, ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
         """Replace a ledger's metadata. Raises MetadataVersionConflict or NoSuchLedgerMetadata."""

@@ -66,7 +66,7 @@ async def still_open(store: Metadata, known: Known, ended: Callable[[], bool]) -
     """
     while not ended():
         try:
-            stored = await store.read(known.ledger)
+            stored = await store.read(known.ledger, latest=True)
         except BookKeeperError as error:
             if not error.retriable:
                 raise

@@ -227,7 +227,7 @@ class KeyValueLedgers:
             raise LedgerExists(f"ledger {ledger_id} already exists") from error
         return Versioned(metadata, item.version, item.created_ms)
 
-    def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
+    def read(self, ledger_id: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:  # noqa: ARG002 - it always is
         found = self._find(ledger_id)
         if found is None:
             raise NoSuchLedgerMetadata(f"ledger {ledger_id} does not exist")

@@ -47,7 +47,9 @@ class ZooKeeperLedgers:
 
         return self._nodes.create(ledger_id, metadata, serialize_ledger(metadata), own)
 
-    def read(self, ledger_id: int) -> Versioned[LedgerMetadata]:
+    def read(self, ledger_id: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:
+        if latest:  # let our server learn all that the leader has; the session never goes back behind it
+            self._session.run(lambda zk: zk.sync_async(self._path(ledger_id)))
         return self._nodes.read(ledger_id)
 
     def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:

@@ -27,7 +27,7 @@ class LedgersOfBookie:
 
     def standing(self, ledger: int) -> Standing:
         try:
-            metadata = self._driver.ledgers.read(ledger).value
+            metadata = self._driver.ledgers.read(ledger, latest=True).value
         except NoSuchLedgerMetadata:
             return Standing.ABSENT
         if any(self._bookie_ids.intersection(segment.bookies) for segment in metadata.segments):

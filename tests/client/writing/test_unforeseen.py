@@ -43,11 +43,11 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    async def read(self, ledger: int) -> Any:
+    async def read(self, ledger: int, *, latest: bool = False) -> Any:
         """Raise an unexpected error."""
         if self.fails:
             raise ValueError("not foreseen")
-        return await self.store.read(ledger)
+        return await self.store.read(ledger, latest=latest)
 
 
 @pytest.mark.thorough
