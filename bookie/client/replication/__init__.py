@@ -22,6 +22,7 @@ restoring      both of these beside auto-recovery, under its locks
 forcing        close a ledger although bookies that a recovery needs are gone for good
 walking        visit every ledger of the cluster
 audits         the checks of an auditor
+full_check     find holes inside fragments by lists of entries, and fill them
 auditor        the elected auditor, which runs the checks
 decommission   move all ledgers away from a bookie, with progress
 """

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from bookie.client.event_loop.together import together
 from bookie.client.replication.audits import Audits
 from bookie.client.replication.contracts import Environment
+from bookie.client.replication.full_check import FullCheck
 from bookie.client.replication.lost_bookies import LostBookies
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.records.replication import Check
@@ -33,6 +34,7 @@ class Auditor:
         self._counters = environment.counters
         self._now_ms = environment.epoch_ms
         self._audits = Audits(environment)
+        self._full_check = FullCheck(environment)
         self._elected = False
         self._changed = asyncio.Event()
         self._look = asyncio.Event()
@@ -113,6 +115,7 @@ class Auditor:
             self._periodically(Check.ALL_LEDGERS, settings.check_interval_s, self._audits.check_all_ledgers),
             self._periodically(Check.PLACEMENT, settings.placement_check_interval_s, self._audits.check_placement),
             self._periodically(Check.REPLICAS, settings.replicas_check_interval_s, self._audits.check_replicas),
+            self._periodically(Check.HOLES, settings.full_check_interval_s, self._full_check.run),
         ]
         try:
             await together(work)

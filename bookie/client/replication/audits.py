@@ -4,13 +4,12 @@ import logging
 from collections.abc import Collection
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bookie.availability import AvailableEntries
 from bookie.client.contracts import Adherence
 from bookie.client.replication.checker import LedgerChecker
 from bookie.client.replication.contracts import Environment
-from bookie.client.replication.fragments import Fragment, fragments
+from bookie.client.replication.fragments import fragments, held
 from bookie.client.replication.walking import each_ledger
 from bookie.errors import BookKeeperError, ClientClosed, MetadataStoreError, NoSuchEntry, NoSuchLedger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
@@ -145,7 +144,7 @@ class Audits:
                 for part in here:
                     listed = lists[part.bookie]
                     if listed is not None:
-                        count += listed.mask(entries) & _held(part, entries, metadata)
+                        count += listed.mask(entries) & held(part, entries, metadata)
                 fewest = min(fewest, int(count.min()))
         return fewest
 
@@ -172,8 +171,3 @@ class Audits:
 
 def _members(metadata: LedgerMetadata) -> set[str]:
     return {bookie for segment in metadata.segments for bookie in segment.bookies}
-
-
-def _held(part: Fragment, entries: NDArray[np.int64], metadata: LedgerMetadata) -> NDArray[np.bool_]:
-    """Compute `holds` for many entries."""
-    return (part.index - entries) % metadata.ensemble_size < metadata.write_quorum

@@ -38,6 +38,10 @@ class Counters:
     """Ledgers that this auditor marked."""
     ledgers_checked: int = 0
     checks_failed: int = 0
+    holes_found: int = 0
+    """Entries that live bookies lacked inside their fragments."""
+    holes_filled: int = 0
+    """Entries that were written to them again, or to bookies that replaced them."""
     fragments_lacking: int = 0
     """Fragments with missing entries in the last check of all ledgers. The following five have the results of their
     checks.

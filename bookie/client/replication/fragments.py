@@ -5,9 +5,12 @@ A *fragment* is what one place of a segment's ensemble holds: every entry of the
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
-__all__ = ["Fragment", "fragments", "holds", "missing_from_tail", "stored_on"]
+__all__ = ["Fragment", "fragments", "held", "holds", "missing_from_tail", "stored_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class Fragment:
 def holds(index: int, entry: int, ensemble_size: int, write_quorum: int) -> bool:
     """Return whether the bookie at `index` is in the write set of `entry`."""
     return (index - entry) % ensemble_size < write_quorum
+
+
+def held(part: Fragment, entries: NDArray[np.int64], metadata: LedgerMetadata) -> NDArray[np.bool_]:
+    """Compute `holds` for many entries."""
+    return (part.index - entries) % metadata.ensemble_size < metadata.write_quorum
 
 
 def fragments(metadata: LedgerMetadata, lac: int) -> list[Fragment]:

@@ -21,6 +21,9 @@ class RecoverySettings(SettingsOf):
     """The interval of the check for lost bookies; at 0 it runs only when an auditor is elected."""
     placement_check_interval_s: float = key("auditorPeriodicPlacementPolicyCheckInterval", 0.0)
     replicas_check_interval_s: float = key("auditorReplicasCheckInterval", 0.0)
+    full_check_interval_s: float = key("auditorFullCheckInterval", 604_800.0)
+    """The interval of the search for holes inside fragments; 0 disables it."""
+    full_check_lists_per_s: int = key("auditorFullCheckListsPerSecond", 20, low=1)
     verification_percentage: int = key("auditorLedgerVerificationPercentage", 0)
     ledgers_at_once: int = key("auditorMaxNumberOfConcurrentOpenLedgerOperations", 500, low=1)
     reads_at_once: int = key("inFlightReadEntryNumInLedgerChecker", -1, low=-1)

@@ -8,6 +8,7 @@ The functions are pure. Names and texts are those of Apache BookKeeper, in ZooKe
     disable                                 replication is disabled while it exists
     lostBookieRecoveryDelay                 seconds, decimal
     checkallledgersctime, placementpolicycheckctime, replicascheckctime    last runs
+    fullcheckctime                          the same for a check that only our auditors have
     auditorelection/V_0000000007            votes, ephemeral, the lowest is the auditor
 """
 
@@ -48,6 +49,8 @@ class Check(Enum):
     ALL_LEDGERS = "checkallledgersctime"
     PLACEMENT = "placementpolicycheckctime"
     REPLICAS = "replicascheckctime"
+    HOLES = "fullcheckctime"
+    """Ours; Java's auditors have no such check."""
 
 
 @dataclass(frozen=True, slots=True)

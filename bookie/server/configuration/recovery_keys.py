@@ -23,6 +23,10 @@ RECOVERY = Group(
         Key("repairedPlacementPolicyNotAdheringBookieEnabled", "", bool, "false", "Copy entries whose placement"
             " violates the policy."),
         Key("auditorReplicasCheckInterval", "", int, "0", "Interval between counts of replicas; 0: never.", unit="s"),
+        Key("auditorFullCheckInterval", "", int, "604800", "Interval between searches for holes inside the parts of"
+            " live bookies, which are then filled; 0: never.", unit="s"),
+        Key("auditorFullCheckListsPerSecond", "", int, "20", "Maximum number of lists of entries per second that such a"
+            " search requests.", low=1, high=100_000),
         Key("auditorMaxNumberOfConcurrentOpenLedgerOperations", "", int, "500", "Maximum number of ledgers that a"
             " check examines at a time.", low=1, high=100_000),
         Key("inFlightReadEntryNumInLedgerChecker", "", int, "-1", "Maximum number of concurrent reads of a check; -1"

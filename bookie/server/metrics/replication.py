@@ -34,6 +34,10 @@ ROWS = (
         ("autorecovery_marks", "pybookie_auditor_ledgers_marked_total", "Ledgers marked as under-replicated."),
         ("autorecovery_ledgers_checked", "replication_auditor_NUM_LEDGERS_CHECKED", "Ledgers checked."),
         ("autorecovery_checks_failed", "pybookie_auditor_checks_failed_total", "Ledgers that could not be checked."),
+        ("autorecovery_holes_found", "pybookie_auditor_holes_found_total",
+         "Entries that live bookies lacked inside their parts of ledgers."),
+        ("autorecovery_holes_filled", "pybookie_auditor_holes_filled_total",
+         "Entries written again because live bookies lacked them."),
     ),
     *gauges(
         ("autorecovery_elected_now", "pybookie_auditor_elected", "1 while this bookie is the auditor."),

@@ -40,6 +40,7 @@ SOON = {
     "lockReleaseOfFailedLedgerGracePeriod": 3200,
     "openLedgerRereplicationGracePeriod": 200,
     "auditorPeriodicCheckInterval": 0,
+    "auditorFullCheckInterval": 0,
 }
 
 
@@ -69,12 +70,14 @@ class Cluster:
         absent: Sequence[str] = (),
         holes: Sequence[int] = (),
         longer: Collection[tuple[str, int]] = (),
+        lacking: Collection[tuple[str, int]] = (),
         ledger: int | None = None,
     ) -> int:
         """Write a ledger with entries 0 to `last` to those bookies of its segments that run; on `spoiled` no digest
         is valid.
 
-        Nothing is written to bookies in `absent`, and no entry of `holes` to any bookie. For each bookie and entry in
+        Nothing is written to bookies in `absent`, no entry of `holes` to any bookie, and no entry to a bookie if both
+        are in `lacking`. For each bookie and entry in
         `longer`, the ledger's length in that entry is one byte more.
         """
         size = len(segments[0][1])
@@ -94,6 +97,8 @@ class Cluster:
             for entry in sorted(set(range(last + 1)).difference(holes)):
                 content = payload(ledger, entry, SIZE)
                 for bookie in running.intersection(metadata.write_set(entry)):
+                    if (bookie, entry) in lacking:
+                        continue
                     length = (entry + 1) * SIZE + ((bookie, entry) in longer)
                     stored = digest.seal(ledger, entry, content, lac=entry - 1, length=length)
                     bad = stored[:-1] + bytes([stored[-1] ^ 1]) if bookie in spoiled else stored

@@ -120,7 +120,7 @@ def environment(name: str, office: Office, error: Exception | None = None) -> En
         placement=nothing,
         cluster=Cluster(),
         config=ClientConfig(),
-        settings=RecoverySettings(check_interval_s=0),
+        settings=RecoverySettings(check_interval_s=0, full_check_interval_s=0),
         random=Random(1),
         epoch_ms=lambda: 0,
     )
