@@ -272,7 +272,7 @@ bench: build          ## run the micro benchmarks of compiled modules; perf/READ
 	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)
 
 docs: $(DEPS)         ## build docs/ as a site in build/site; warnings are errors
-	@[ -f $(VENV)/.docs ] || { $(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])') && touch $(VENV)/.docs; }
+	@[ $(VENV)/.docs -nt pyproject.toml ] || { $(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])') && touch $(VENV)/.docs; }
 	$(VENV)/bin/zensical build --clean --strict
 
 java: $(DEPS)         ## download Java 17 or later and the jars of Apache BookKeeper, for the interop tests

@@ -5,6 +5,7 @@ do not have, is marked otherwise: its words are compared with what the programs 
 """
 
 import importlib.util
+import pkgutil
 import re
 import runpy
 import shlex
@@ -15,6 +16,7 @@ import click
 import pytest
 import yaml
 
+import bookie.client.aio
 from admin.bkadmin.main import bkadmin, run
 from bookie.client import Channel, Digest
 from bookie.local import LocalCluster
@@ -215,3 +217,12 @@ def headings(page: Path) -> set[str]:
     """The anchors of a page."""
     found = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", one.lower()).strip().replace(" ", "-") for one in found}
+
+
+def test_the_reference_has_every_public_name() -> None:
+    """The pages of docs/api name all that the package and its `aio` export, and only what exists."""
+    said = re.findall(r"^::: ([\w.]+)", "".join(page.read_text() for page in (DOCS / "api").glob("*.md")), re.MULTILINE)
+    for package in (bookie.client, bookie.client.aio):
+        assert {f"{package.__name__}.{name}" for name in package.__all__} <= set(said)
+    for name in said:
+        assert pkgutil.resolve_name(name), name

@@ -7,13 +7,21 @@ from typing_extensions import Buffer
 
 @final
 class Entry:
+    """An entry that was read: its id, and its payload as a view of the batch in which it arrived."""
+
     def __init__(self, id: int, data: memoryview) -> None: ...  # noqa: A002
     @property
-    def id(self) -> int: ...
+    def id(self) -> int:
+        """The id of the entry."""
+
     @property
-    def data(self) -> memoryview: ...
+    def data(self) -> memoryview:
+        """The payload, as a view that keeps the whole batch in memory."""
+
     @property
-    def payload(self) -> bytes: ...
+    def payload(self) -> bytes:
+        """A copy of the payload."""
+
     def __bytes__(self) -> bytes: ...
     __hash__: ClassVar[Any]
 
