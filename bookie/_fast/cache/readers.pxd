@@ -43,4 +43,5 @@ cdef struct Miss:
 # forward; else return 0.
 cdef uint32_t readers_advance(Readers* readers, const Miss* miss, int64_t* end) noexcept nogil
 # Note what the disk read that began with `first` brings: the entries up to `last`.
-cdef void readers_brought(Readers* readers, int64_t ledger, int64_t first, int64_t last, uint64_t log_end) noexcept nogil
+cdef void readers_brought(Readers* readers, int64_t ledger, int64_t first, int64_t last,
+                          uint64_t log_end) noexcept nogil

@@ -59,7 +59,8 @@ cdef uint32_t readers_advance(Readers* readers, const Miss* miss, int64_t* end) 
     return stretch
 
 
-cdef void readers_brought(Readers* readers, int64_t ledger, int64_t first, int64_t last, uint64_t log_end) noexcept nogil:
+cdef void readers_brought(Readers* readers, int64_t ledger, int64_t first, int64_t last,
+                          uint64_t log_end) noexcept nogil:
     cdef Reader* reader
     cdef uint32_t i
     for i in range(READERS_KNOWN):

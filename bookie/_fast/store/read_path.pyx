@@ -187,7 +187,9 @@ cdef inline uint64_t first_bytes(const IndexHit* hit, uint32_t entries) noexcept
     return hit.span_bytes * entries // hit.span_entries + record
 
 
-cdef void note_brought(Store* store, int64_t ledger, const IndexHit* hit, int64_t last, uint64_t log_end) noexcept nogil:
+cdef void note_brought(Store* store, int64_t ledger, const IndexHit* hit, int64_t last,
+                       uint64_t log_end) noexcept nogil:
+    """Tell the table of readers what this disk read is going to bring."""
     cdef Shard* shard = shard_of(store, ledger)
     pthread_mutex_lock(&shard.lock)
     readers_brought(&shard.readers, ledger, hit.entry, last, log_end)
@@ -195,7 +197,7 @@ cdef void note_brought(Store* store, int64_t ledger, const IndexHit* hit, int64_
 
 
 cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* answer, Plan* plan) noexcept nogil:
-    """Plan the read for `answer.next`: what was requested, and for readers that go forward growing amounts of what follows."""
+    """Plan the read for `answer.next`: what was requested, and more of what follows for readers that go forward."""
     cdef Store* store = store_of(reading.stores, request.ledger)
     cdef IndexHit* hit = &plan.hit
     cdef Miss miss

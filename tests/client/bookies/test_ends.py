@@ -11,8 +11,8 @@ from bookie.client.bookies import BookieClient
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.link import Link
 from bookie.errors import BookieUnavailable, BookKeeperError, ProtocolVersionMismatch, RequestTimeout
+from tests.client.bookies.playing import play, started, there
 from tests.client.bookies.senders import DIGEST, Owner, records, sealed
-from tests.client.bookies.test_link import play, started, there
 from tests.client.wire_peer import WirePeer
 from tests.reference import wire_v2 as v2
 

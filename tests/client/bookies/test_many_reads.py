@@ -9,8 +9,8 @@ from bookie.client.bookies import BookieClient
 from bookie.errors import BookieUnavailable, NoSuchEntry, ReadError, RequestTimeout
 from bookie.pb import wire_pb2 as pb
 from tests.client import v3_peer as v3
+from tests.client.bookies.playing import play, started, there
 from tests.client.bookies.senders import sealed
-from tests.client.bookies.test_link import play, started, there
 from tests.client.v3_peer import V3Peer
 from tests.client.wire_peer import WirePeer
 from tests.reference import wire_v2 as v2
