@@ -9,6 +9,8 @@ a few percent, because it does not know in which runs entries are stored.
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from bookie.spark.reread.readers import Readers, shard_of
+
 __all__ = ["CacheModel", "CacheSettings", "Counts"]
 
 PAGE_HEAD = 128
@@ -120,6 +122,7 @@ class CacheModel:
         self._current = 0
         self._runs: dict[int, Runs] = {}
         self._seen: dict[int, bytearray] = {}
+        self._readers: dict[int, Readers] = {}
         self._scale, self._setting = SCALE_FULL, 0
         self._wasteful = False
         self._judged = self._unused = 0
@@ -144,7 +147,7 @@ class CacheModel:
                 taken = min(page.slots, end - at + 1)
                 self._took(page, 0, taken)
                 at += taken
-                if page.follow >= 0 and page.taken > page.slots // FOLLOW_SHARE:
+                if page.follow >= 0 and page.taken_to - page.taken_from > page.slots // FOLLOW_SHARE:
                     ahead, page.follow = page.follow, -1
         if ahead >= 0:
             self._follow(ledger, ahead, record, last)
@@ -163,7 +166,7 @@ class CacheModel:
             taken = min(runs.lasts[place], end) - at + 1
             self._took(page, at - page.first, taken)
             self.counts.read_cache_hits += taken
-            if page.follow >= 0 and page.taken > page.slots // FOLLOW_SHARE:
+            if page.follow >= 0 and page.taken_to - page.taken_from > page.slots // FOLLOW_SHARE:
                 follow, page.follow = page.follow, -1
             at += taken
         return follow, at
@@ -184,21 +187,31 @@ class CacheModel:
                 return
         self._load(ledger, entry, 0, record, last, early=True)
 
-    def _in_order(self, ledger: int, entry: int, *, early: bool) -> int:
+    def _stretch_before(self, ledger: int, entry: int, stretch: int, end: int, *, early: bool) -> int:
+        """Return how many entries were read before for a reader that goes forward and has used them, else 0. `stretch`
+        and `end` are what the table of readers knows.
+        """
         if entry == 0:
             return WHOLE
         runs = self._runs.get(ledger)
         place = runs.below(entry) if runs else -1
-        if runs is None or place < 0 or runs.lasts[place] != entry - 1:
+        if runs is None or place < 0:
             return 0
-        page = runs.pages[place]
-        whole = page.first + page.slots == entry
-        return page.slots if whole and (early or page.taken >= page.slots // 2) else 0
+        page, last = runs.pages[place], runs.lasts[place]
+        if page.first + page.slots != last + 1:
+            return 0
+        if last + 1 == entry and (early or page.taken >= page.slots // 2):
+            return page.slots
+        passed = page.taken_to > page.slots // 2 or page.taken >= page.slots // 2
+        return stretch if last + 1 == end and passed else 0
 
     def _load(self, ledger: int, entry: int, requested: int, record: int, last: int, *, early: bool) -> Page:
         """Perform one disk read and publish its page."""
         most_bytes, most_entries = self._limits()
-        ahead = self._in_order(ledger, entry, early=early)
+        readers = self._readers.setdefault(shard_of(ledger), Readers())
+        asked = min(requested, most_entries)
+        stretch, end = readers.advance(ledger, entry, asked, record, most_entries, most_bytes)
+        ahead = self._stretch_before(ledger, entry, stretch, end, early=early)
         left = last - entry + 1
         wanted = requested * record
         if ahead:
@@ -215,6 +228,7 @@ class CacheModel:
         page = Page(ledger, entry, slots, record, self._setting)
         self._place(page, room)
         self._note(page, span)
+        readers.brought(ledger, entry, entry + slots - 1)
         self._runs.setdefault(ledger, Runs()).insert(page)
         if ahead and self._settings.readahead_entries > 1 and not self._wasteful:
             page.follow = entry + slots

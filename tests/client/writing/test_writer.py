@@ -47,8 +47,15 @@ async def append_all(writer: LedgerWriter, count: int, first: int = 0) -> list[A
 
 
 def append_from_thread(writer: LedgerWriter, ids: range) -> list[Add]:
-    """Add entries from another thread, as fast as there is room."""
-    return [add for k in ids if (add := writer.append_at_once(payload(k))) is not None]
+    """Add entries from another thread. Where there is no room, wait for it as the blocking client does."""
+    adds = []
+    for k in ids:
+        add = writer.append_at_once(payload(k))
+        if add is None:
+            assert writer._loop is not None
+            add = asyncio.run_coroutine_threadsafe(writer.append_async(payload(k)), writer._loop).result(60)
+        adds.append(add)
+    return adds
 
 
 async def outcome(adds: list[Add]) -> list[int | BookKeeperError]:
