@@ -21,12 +21,15 @@ def main() -> int:
 
     runtime = Runtime()
     runtime.redirect()
-    begun, worlds, steps, failed, fingerprint = time.monotonic(), 0, 0, 0, 0
+    begun, worlds, steps, failed, unfinished, fingerprint = time.monotonic(), 0, 0, 0, 0, 0
     for seed in seeds_of(given.seeds):
         if time.monotonic() - begun > given.seconds:
             break
         outcome = play(runtime, seed, traced=given.calls)
         worlds, steps, fingerprint = worlds + 1, steps + outcome.steps, outcome.fingerprint
+        if outcome.unfinished:
+            unfinished += 1
+            print(f"seed {seed} takes too long, and was not finished", flush=True)
         if given.trace:
             print("\n".join(outcome.lines))
         if given.calls:
@@ -36,7 +39,7 @@ def main() -> int:
             print(f"seed {seed}: " + "; ".join(outcome.findings), flush=True)
     rate = worlds * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")
-    print(f"{worlds} worlds, {steps} steps, {failed} failed, {rate:.0f}/min")
+    print(f"{worlds - unfinished} worlds, {unfinished} unfinished, {steps} steps, {failed} failed, {rate:.0f}/min")
     return int(failed > 0)
 
 

@@ -44,6 +44,9 @@ KEEP_ALIVES = 4
 """How often a bookie's session is kept alive within its timeout."""
 START_S = 120.0
 CPU_SECONDS = 60
+LONG_STEPS = 1_000_000
+"""A world that has made so many calls when its time is over is long; with fewer calls something goes round without any.
+"""
 """How long the clients' process may compute; whoever takes longer goes round without an end."""
 
 
@@ -213,6 +216,8 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
     fingerprint: int = 0
     steps: int = 0
+    unfinished: bool = False
+    """Whether it was ended because it takes too long, so that nothing is known about it."""
     lines: list[str] = field(default_factory=list)
 
 
@@ -238,7 +243,10 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     outcome = Outcome(seed, steps=runtime.shared.steps, fingerprint=runtime.shared.hash, lines=lines)
     outcome.findings = [line.removeprefix("FINDING ") for line in lines if line.startswith("FINDING ")]
     code = os.waitstatus_to_exitcode(status)
-    if code != 0 and not outcome.findings:
+    if code == -signal.SIGPROF and outcome.steps > LONG_STEPS:
+        outcome.unfinished = True
+        outcome.findings.clear()
+    elif code != 0 and not outcome.findings:
         outcome.findings.append(f"the clients' process ended with status {code}: {runtime.finding()}")
     return outcome
 
