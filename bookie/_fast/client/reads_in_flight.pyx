@@ -58,7 +58,7 @@ cdef class ReadsInFlight(AddsInFlight):
         buffer that `body_at` refers to. A body of more than `bytes_max` bytes counts as TOO_LONG and is not read.
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
-        cdef Response* row = <Response*> &table[0]
+        cdef Response* row = <Response*> &table[0] if table.shape[0] else NULL
         cdef int64_t k
         cdef int64_t left = 0
         cdef int32_t current = 0

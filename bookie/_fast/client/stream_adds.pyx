@@ -42,7 +42,7 @@ cdef class StreamAdds(AddsInFlight):
         the front; return the number of other rows.
         """
         cdef uint8_t[::1] table = rows.view(np.uint8)
-        cdef Response* row = <Response*> &table[0]
+        cdef Response* row
         cdef int64_t now = now_ns()
         cdef int64_t k
         cdef int64_t left = 0
@@ -51,6 +51,9 @@ cdef class StreamAdds(AddsInFlight):
         cdef Add add
         if count > table.shape[0] // <int64_t> sizeof(Response):
             raise ValueError(f"count is {count}; the table has fewer rows")
+        if count <= 0:
+            return 0
+        row = <Response*> &table[0]
         with nogil:
             for k in range(count):
                 if row[k].op == self.op and self.answered(row + k, &add):
