@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,6 +45,7 @@ KEEP_ALIVES = 4
 """How often a bookie's session is kept alive within its timeout."""
 START_S = 120.0
 CPU_SECONDS = 60
+REAL_SECONDS = 150
 LONG_STEPS = 1_000_000
 """A world that has made so many calls when its time is over is long; with fewer calls something goes round without any.
 """
@@ -232,18 +234,22 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
         os.setsid()
         _child(runtime, seed, root, writing, traced=traced)
     os.close(writing)
+    limit = threading.Timer(REAL_SECONDS, os.killpg, (child, signal.SIGKILL))
+    limit.start()
     try:
         with os.fdopen(reading, "rb") as pipe:
             lines = pipe.read().decode(errors="replace").splitlines()
         _, status = os.waitpid(child, 0)
     finally:
+        limit.cancel()
+        limit.join()
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         shutil.rmtree(root, ignore_errors=True)
     outcome = Outcome(seed, steps=runtime.shared.steps, fingerprint=runtime.shared.hash, lines=lines)
     outcome.findings = [line.removeprefix("FINDING ") for line in lines if line.startswith("FINDING ")]
     code = os.waitstatus_to_exitcode(status)
-    if code == -signal.SIGPROF and outcome.steps > LONG_STEPS:
+    if code in (-signal.SIGPROF, -signal.SIGKILL) and outcome.steps > LONG_STEPS:
         outcome.unfinished = True
         outcome.findings.clear()
     elif code != 0 and not outcome.findings:
