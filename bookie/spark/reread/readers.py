@@ -1,4 +1,4 @@
-"""A model of the table of readers that go forward by short steps (`bookie._fast.cache.readers`)."""
+"""A model of the bookie's table of readers that go forward by short steps (decision 0013)."""
 
 from dataclasses import dataclass
 
