@@ -189,7 +189,7 @@ def test_a_ledger_fenced_under_the_writer(both: Both) -> None:
     writer.append(b"x")
     with both.sync.open_ledger(writer.id):
         pending = [writer.append_async(b"late")]
-        with contextlib.suppress(LedgerClosed):     # the refusal of the first may arrive before the last is sent
+        with contextlib.suppress(LedgerClosed):  # the refusal of the first may arrive before the last is sent
             pending.extend(writer.append_async(b"late") for _ in range(99))
         for append in pending:
             with pytest.raises(LedgerFenced, match=f"ledger {writer.id}, entry "):
