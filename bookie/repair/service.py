@@ -264,9 +264,8 @@ def open_service(control: Control) -> Repairs:
     from bookie.auth.registry import open_client  # noqa: PLC0415 - most bookies have nothing to repair
     from bookie.auth.settings import ClientAuthSettings  # noqa: PLC0415
     from bookie.client.replication.service import split  # noqa: PLC0415
-    from bookie.client.wire.tls import Tls  # noqa: PLC0415
+    from bookie.client.wire.tls import tls_of  # noqa: PLC0415
 
     config, _ = split(control.client_keys)
-    tls = Tls(trust_store=config.tls_trust_store) if config.tls_trust_store else None
     auth = open_client(ClientAuthSettings(provider=config.auth_provider))
-    return Repairs(control, connect_by_metadata(control.metadata, Security(tls, auth)))
+    return Repairs(control, connect_by_metadata(control.metadata, Security(tls_of(config), auth)))

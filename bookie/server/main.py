@@ -75,7 +75,8 @@ EXAMPLES
 @click.command(help=DESCRIPTION, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--conf", type=click.Path(path_type=Path), envvar="BOOKIE_CONF", help="The configuration file.")
 @click.option("--check", is_flag=True, help="Check the configuration, and the token and certificate files that it"
-              " names, without starting anything; exit with 0 or 1.")  # fmt: skip
+              " names, without starting anything; exit with 0 or 1. A key that is not known and looks like a known one"
+              " fails the check; a start only warns of it.")  # fmt: skip
 @click.option("--init-cluster", is_flag=True, help="Create a new cluster in the metadata store, without starting a"
               " bookie.")  # fmt: skip
 @click.option("--keys", is_flag=True, help="Print all configuration keys as in docs/configuration.md.")
@@ -101,6 +102,10 @@ def main(conf: Path | None, *, check: bool, init_cluster: bool, keys: bool, read
 
 
 def _check(loaded: Loaded) -> int:
+    for line in loaded.misspelt:
+        click.echo(f"bookie-server: {line}", err=True)
+    if loaded.misspelt:
+        return StartRefused.exit_code
     try:
         bookie = Bookie(loaded.settings, Supervisor(), lambda _: None)
         bookie.check()

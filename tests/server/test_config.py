@@ -4,13 +4,18 @@ import dataclasses
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bookie.client.config import MS, ClientConfig
+from bookie.client.replication.service import split
 from bookie.errors import StartRefused
 from bookie.server.configuration import loader
+from bookie.server.configuration.client_keys import APPLICATIONS
 from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
+from bookie.server.configuration.key import Key
 from bookie.server.configuration.keys import KEYS
 from bookie.server.configuration.reference import BEGIN, END, render
 from bookie.server.configuration.settings import cores
@@ -57,8 +62,65 @@ def test_docs_list_every_key() -> None:
 
 def test_the_groups_of_keys_do_not_overlap() -> None:
     """A key is either a setting, refused, without effect, or ignored."""
-    groups = [set(KEYS), set(REFUSED), set(LATER), set(IGNORED)]
+    ignored = " ".join(IGNORED.values()).split()
+    groups = [set(KEYS), set(REFUSED), set(LATER), set(ignored)]
+    assert len(ignored) == len(groups[-1])
     assert len(set().union(*groups)) == sum(map(len, groups))
+
+
+def test_keys_of_apache_bookkeeper_are_known() -> None:
+    """Each key of its configuration classes and its sample file sets something, is refused, or has a reason."""
+    ignored = " ".join(IGNORED.values()).split()
+    known = {*KEYS, *REFUSED, *LATER, *ignored} | {key.old for key in KEYS.values()}
+    assert not set((ROOT / "tests/server/apache_keys.txt").read_text().split()) - known
+
+
+def test_the_client_of_a_bookie_gets_every_key(tmp_path: Path) -> None:
+    """Each key of the client reaches auto-recovery from the file of a bookie, or is named with the reason why not."""
+    reasons = set(" ".join(APPLICATIONS.values()).split())
+    wanted, lines = {}, ["tlsCertificatePath=/cert"]
+    for field in dataclasses.fields(ClientConfig):
+        name, scale = field.metadata["key"], field.metadata["scale"]
+        if name in reasons:
+            continue
+        wanted[field.name], text = other_value(field, KEYS.get(name))
+        if name == "tlsCertificatePath":
+            wanted[field.name] = "/cert"
+            continue
+        assert isinstance(wanted[field.name], bool | str) or scale in (1, MS)
+        lines.append(f"{'clientKeyStore' if name == 'tlsKeyStore' else name}={text}")
+    config, _ = split(load(tmp_path, "\n".join(lines)).settings.recovery.keys)
+    assert {name: getattr(config, name) for name in wanted} == wanted
+    defaults, _ = split(load(tmp_path).settings.recovery.keys)
+    assert defaults == ClientConfig()
+
+
+def other_value(field: "dataclasses.Field[Any]", key: Key | None) -> tuple[Any, str]:
+    """Return a value that is not the default, in the unit of the field, and its text in the unit of the key."""
+    default: Any = field.default
+    choices = field.metadata["choices"]
+    if isinstance(default, bool):
+        return not default, str(not default).lower()
+    if isinstance(default, str):
+        value = choices[-1] if choices else f"/{field.name}"
+        return value, value
+    if key is not None and key.kind is float and key.high < 2**31 - 1:
+        return key.high / 2, f"{key.high / 2:g}"
+    given = round(default / field.metadata["scale"]) + (1 if default < 2**31 - 1 else -1)
+    return (type(default)(given) * field.metadata["scale"] if isinstance(default, float) else given), str(given)
+
+
+def test_the_key_of_the_client_needs_a_certificate(tmp_path: Path) -> None:
+    """A key alone identifies nobody."""
+    with pytest.raises(ConfigError, match=r"clientKeyStore=/key .*set tlsCertificatePath"):
+        load(tmp_path, "clientKeyStore=/key")
+
+
+def test_passwords_are_not_logged(tmp_path: Path) -> None:
+    """The password of ledgers is masked where settings are shown, and reaches the client."""
+    loaded = load(tmp_path, "passwd=sesame")
+    assert "sesame" not in str(loaded.given) + str(loaded.settings.texts)
+    assert loaded.settings.recovery.keys["passwd"] == "sesame"
 
 
 def test_units_and_lists(tmp_path: Path) -> None:
@@ -105,8 +167,10 @@ def test_interpolation(tmp_path: Path) -> None:
             logging.WARNING,
             "unknown key jurnalSyncData .*most similar known key is journalSyncData",
         ),
+        ("myPlugin.colour=red", logging.WARNING, r"unknown key myPlugin.colour \(bk.conf, line 4\) is ignored$"),
         ("localScrubInterval=1", logging.WARNING, "localScrubInterval .*has no effect"),
-        ("dbStorage_rocksDB_blockSize=1", logging.DEBUG, "has no meaning here"),
+        ("dbStorage_rocksDB_blockSize=1", logging.DEBUG, "has no meaning here.*the index is LMDB"),
+        ("useV2WireProtocol=true", logging.DEBUG, "no meaning here.*auto-recovery needs requests"),
         ("adminHost=192.0.2.1\nadminInsecureAllowed=true", logging.WARNING, "every client that reaches that port"),
         ("bookiePort=1\nbookiePort=2", logging.WARNING, "bookiePort is set again in bk.conf, line 5"),
     ],

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from bookie import __version__
@@ -57,6 +58,33 @@ def test_check_refuses(tmp_path: Path) -> None:
         assert re.search(says, result.output)
         assert result.exception is None or isinstance(result.exception, SystemExit)
     assert run("--conf", str(tmp_path / "none"), "--check").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("bookieMaxMultipleForWeightBasedPlacment", "bookieMaxMultipleForWeightBasedPlacement"),
+        ("diskweightbasedplacementenabled", "diskWeightBasedPlacementEnabled"),
+        ("jurnalDirectories", "journalDirectories"),
+        ("dbStorage_rocksDB_blocksize", "dbStorage_rocksDB_blockSize"),
+    ],
+)
+def test_check_refuses_misspelt_keys(tmp_path: Path, key: str, meant: str) -> None:
+    """A key that looks like a known one gives 1 and the known one, in the file as in the environment."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(BASE)
+    told = f"{key} (environment variable BK_{key}): no such key; do you mean {meant}?"
+    result = run("--conf", str(conf), "--check", environment={f"BK_{key}": "1"})
+    assert (result.exit_code, told in result.output) == (1, True), result.output
+    conf.write_text(f"{BASE}{key}=1\n")
+    assert run("--conf", str(conf), "--check").exit_code == 1
+
+
+def test_check_accepts_keys_of_others(tmp_path: Path) -> None:
+    """Keys of plug-ins, and those of Apache BookKeeper that have no meaning here, are no mistakes."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(f"{BASE}myPlugin.colour=red\nuseV2WireProtocol=true\nclientTcpNoDelay=true\nnumIOThreads=8\n")
+    assert run("--conf", str(conf), "--check").exit_code == 0
 
 
 def test_conf_from_the_environment(tmp_path: Path) -> None:

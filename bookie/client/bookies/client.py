@@ -25,7 +25,7 @@ from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
-from bookie.client.wire.tls import Tls
+from bookie.client.wire.tls import tls_of
 from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
 __all__ = ["BookieClient"]
@@ -306,12 +306,5 @@ class BookieClient:
 
 def connector_of(config: ClientConfig) -> Connector:
     """Return how connections are made according to the configuration. Raises ConfigurationError."""
-    tls = None
-    if config.tls_enabled or config.tls_trust_store:
-        tls = Tls(
-            trust_store=config.tls_trust_store or None,
-            certificate=config.tls_certificate or None,
-            key=config.tls_key or None,
-            verify_host=config.tls_hostname_verification,
-        )
-    return Connector(config.connect_timeout_s, tls, open_client(ClientAuthSettings(provider=config.auth_provider)))
+    auth = open_client(ClientAuthSettings(provider=config.auth_provider))
+    return Connector(config.connect_timeout_s, tls_of(config), auth)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing_extensions import Buffer
 
 from bookie.changed_files import ChangedFiles
+from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable, ConfigurationError, SecurityError
 from bookie.secret_files import SecretRefused, check_secret, read_secret
 
-__all__ = ["Tls", "TlsContexts", "TlsLink"]
+__all__ = ["Tls", "tls_of", "TlsContexts", "TlsLink"]
 
 RAW_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 18
@@ -94,6 +95,18 @@ class Tls:
     def _password(self) -> bytes:
         # Empty rather than None, because OpenSSL would ask for the password at the terminal.
         return read_secret(self.key_password_path, strict=False).strip() if self.key_password_path else b""
+
+
+def tls_of(config: ClientConfig) -> Tls | None:
+    """Return how the settings of a client encrypt its connections; None if they do not."""
+    if not (config.tls_enabled or config.tls_trust_store):
+        return None
+    return Tls(
+        trust_store=config.tls_trust_store or None,
+        certificate=config.tls_certificate or None,
+        key=config.tls_key or None,
+        verify_host=config.tls_hostname_verification,
+    )
 
 
 class TlsContexts:

@@ -6,6 +6,7 @@ is and why. `loader` reads settings by this table, `reference` prints it.
 
 from bookie._fast.base.bounds import BOUNDS
 from bookie.server.configuration.admin_keys import ADMIN
+from bookie.server.configuration.client_keys import CLIENT
 from bookie.server.configuration.http_keys import HTTP
 from bookie.server.configuration.key import Group, Key, Value
 from bookie.server.configuration.loop_settings import loop_keys
@@ -351,6 +352,7 @@ GROUPS = (
     ),
     SCRUB,
     RECOVERY,
+    CLIENT,
     Group(
         "Process",
         (

@@ -19,6 +19,7 @@ from bookie.auth.settings import AuthSettings
 from bookie.errors import StartRefused
 from bookie.metadata.bookies.identity import IdentitySettings, is_loopback
 from bookie.metadata.uri import uri_from_zookeeper_keys
+from bookie.server.configuration.client_keys import CLIENT_KEYS, SHARED
 from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
 from bookie.server.configuration.key import Key, Value
@@ -66,9 +67,12 @@ PARTS = {
     "http": HttpSettings,
 }
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
-SECRET = re.compile(r"(password|secret|token)$", re.IGNORECASE)
+SECRET = re.compile(r"(password|passwd|secret|token)$", re.IGNORECASE)
 MASK = "********"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
+WHY_IGNORED = {name: reason for reason, names in IGNORED.items() for name in names.split()}
+TYPO_LIKENESS = 0.85
+"""From this ratio of `difflib` on, from 0 to 1, an unknown key is taken for a misspelt known one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +85,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, notices about them, and every key that was set (name -> text, for the log)."""
+    """The settings, notices about them, and every key that was set (name -> text, for the log).
+
+    `misspelt` has a line for each unknown key that looks like a known one. A start only logs them.
+    """
 
     settings: Settings
     notices: tuple[Notice, ...]
     given: Mapping[str, str]
+    misspelt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,7 @@ class Given:
 def load(path: Path | None, environment: Mapping[str, str]) -> Loaded:
     """Read `path` (None for environment only), apply the environment, and check everything. Raises StartRefused."""
     notices: list[Notice] = []
+    misspelt: list[str] = []
     given = _from_file(path, environment, notices) if path else {}
     given |= _from_environment(environment)
     known: dict[str, Given] = {}
@@ -108,11 +117,12 @@ def load(path: Path | None, environment: Mapping[str, str]) -> Loaded:
         elif name in CURRENT_NAME:
             known.setdefault(CURRENT_NAME[name], given.get(CURRENT_NAME[name], value))
         else:
-            _judge_foreign(name, value, notices)
+            _judge_foreign(name, value, notices, misspelt)
     values = {name: _parse(key, known.get(name)) for name, key in KEYS.items()}
     settings = _settings(values, known)
     notices += [Notice(logging.WARNING, text) for text in _open_doors(settings)]
-    return Loaded(settings, tuple(notices), {name: value.text for name, value in known.items()})
+    shown = {name: _shown(KEYS[name], value) for name, value in known.items()}
+    return Loaded(settings, tuple(notices), shown, tuple(misspelt))
 
 
 def _from_file(path: Path, environment: Mapping[str, str], notices: list[Notice]) -> dict[str, Given]:
@@ -148,7 +158,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Given]:
     }
 
 
-def _judge_foreign(name: str, value: Given, notices: list[Notice]) -> None:
+def _judge_foreign(name: str, value: Given, notices: list[Notice], misspelt: list[str]) -> None:
     """Judge a key that fills no setting: refuse it if ignoring it would mislead, otherwise add a notice."""
     if name in REFUSED:
         allowed, reason = REFUSED[name]
@@ -156,12 +166,22 @@ def _judge_foreign(name: str, value: Given, notices: list[Notice]) -> None:
             raise ConfigError(name, value.text, reason, _remedy(allowed), value.origin)
     elif name in LATER:
         notices.append(Notice(logging.WARNING, f"{name} ({value.origin}) has no effect: {LATER[name]}"))
-    elif name in IGNORED:
-        notices.append(Notice(logging.DEBUG, f"{name} ({value.origin}) has no meaning here and is ignored"))
+    elif name in WHY_IGNORED:
+        text = f"{name} ({value.origin}) has no meaning here and is ignored: {WHY_IGNORED[name]}"
+        notices.append(Notice(logging.DEBUG, text))
     else:
-        nearest = difflib.get_close_matches(name, [*KEYS, *CURRENT_NAME], n=1, cutoff=0.0)
-        text = f"unknown key {name} ({value.origin}) is ignored; the most similar known key is {nearest[0]}"
+        text = f"unknown key {name} ({value.origin}) is ignored"
+        if near := _most_similar(name):
+            misspelt.append(f"{name} ({value.origin}): no such key; do you mean {near}?")
+            text = f"{text}; the most similar known key is {near}"
         notices.append(Notice(logging.WARNING, text))
+
+
+def _most_similar(name: str) -> str | None:
+    """Return the known key that an unknown one looks like, or None. Upper and lower case make no difference."""
+    known = {one.casefold(): one for one in (*KEYS, *CURRENT_NAME, *REFUSED, *LATER, *WHY_IGNORED)}
+    near = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=TYPO_LIKENESS)
+    return known[near[0]] if near else None
 
 
 def _remedy(allowed: str) -> str:
@@ -203,7 +223,9 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
     if not fields["network"]["io_threads"]:
         tls = fields["tls"]["io_threads"] if fields["tls"]["provider_factory"] else 0
         fields["network"]["io_threads"] = min(cores(), BOUNDS.io_loops - int(tls))  # type: ignore[arg-type]
-    recovery = {name: values[name] for name in RECOVERY_KEYS}
+    recovery = {name: values[name] for name in (*RECOVERY_KEYS, *CLIENT_KEYS, *SHARED)}
+    if key := recovery.pop("clientKeyStore"):
+        recovery |= {"tlsKeyStore": key, "tlsCertificatePath": values["tlsCertificatePath"]}
     fields["recovery"] = {"enabled": recovery.pop("autoRecoveryDaemonEnabled"), "keys": recovery}  # type: ignore[dict-item]
     disks, storage, journal = fields["disks"], fields["storage"], fields["journal"]
     if not disks["usage_low"]:
@@ -303,6 +325,8 @@ def _access_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
         yield "httpServerTlsEnable", "there is no certificate", "set adminTlsCertificatePath and adminTlsKeyPath"
     if settings.http.self_test and not settings.http.enabled:
         yield "sanityCheckMetricsEnabled", "no port shows the metric", "set httpServerEnabled=true"
+    if settings.recovery.keys.get("tlsKeyStore") and not settings.tls.certificate_path:
+        yield "clientKeyStore", "there is no certificate for it", "set tlsCertificatePath, or remove it"
     if bool(access.tls_certificate) != bool(access.tls_key):
         yield "adminTlsCertificatePath", "it and adminTlsKeyPath need each other", "set adminTlsKeyPath too, or neither"
     if access.tls_client_ca and not access.tls_certificate:

@@ -48,15 +48,6 @@ RECOVERY = Group(
         Key("weightPacedReplicationEnabled", "", bool, "false", "Pause after each ledger, longer if this bookie has"
             " less free space; needs `diskWeightBasedPlacementEnabled`."),
         Key("weightPacedReplicationMaxPauseMs", "", int, "10000", "Longest such pause.", unit="ms"),
-        Key("ensemblePlacementPolicy", "", str, "rack", "Placement policy for copies: `rack`, `region`, `zone`,"
-            " `default`."),
-        Key("reppDnsResolverClass", "", str, "", "Resolver of the locations of bookies, `module:factory`."),
-        Key("networkTopologyScriptFileName", "", str, "", "Script that prints the locations of bookies."),
-        Key("clientTrustStore", "", str, "", "PEM file with authorities. If it is set, connections to other bookies"
-            " are encrypted."),
-        Key("clientAuthProviderFactoryClass", "", str, "", "Authentication provider for connections to other"
-            " bookies."),
-        Key("diskWeightBasedPlacementEnabled", "", bool, "false", "Prefer bookies with more free space for copies."),
     ),
 )  # fmt: skip
 

@@ -28,7 +28,9 @@ def _lines() -> Iterator[str]:
     yield from ("", "### Without effect (the start logs a warning)", "", "| key | why |", "|---|---|")
     for name, reason in LATER.items():
         yield f"| {name} | {reason} |"
-    yield from ("", "### Without a meaning here (accepted, logged at debug level)", "", " ".join(sorted(IGNORED)))
+    yield from ("", "### Without a meaning here (accepted, logged at debug level)", "", "| keys | why |", "|---|---|")
+    for reason, names in IGNORED.items():
+        yield f"| {' '.join(sorted(names.split()))} | {reason} |"
 
 
 def _row(key: Key) -> str:
