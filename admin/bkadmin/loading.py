@@ -11,7 +11,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from bookie.client.aio.reading import ReadHandle
 from bookie.client.aio.writing import WriteHandle
@@ -22,14 +22,6 @@ __all__ = ["add", "batch", "Latencies", "read", "Run"]
 BUCKETS_AN_OCTAVE = 32
 BUCKETS = 40 * BUCKETS_AN_OCTAVE
 MB = 1_000_000
-
-
-class Pending(Awaitable[int], Protocol):
-    """An add that has been sent and not been acknowledged yet."""
-
-    def done(self) -> bool:
-        """Return whether the add has succeeded or failed."""
-        ...
 
 
 class Latencies:
@@ -82,7 +74,7 @@ class Run:
         self.entries += entries
         self.bytes += size
 
-    async def drive(self, workers: "Sequence[Awaitable[None]]") -> None:
+    async def drive(self, workers: Sequence[Awaitable[None]]) -> None:
         """Run all `workers` concurrently until they end. The first BookKeeperError cancels the others and is kept in
         `error`.
         """
@@ -131,12 +123,12 @@ async def add(run: Run, ledgers: Sequence[WriteHandle], *, size: int, outstandin
 
 async def _adding(run: Run, ledger: WriteHandle, payload: bytes, window: int) -> None:
     end = time.monotonic() + run.duration_s
-    pending: deque[tuple[float, Pending]] = deque()
+    pending: deque[tuple[float, asyncio.Future[int]]] = deque()
     while True:
         now = time.monotonic()
         going = now < end
         if going and len(pending) < window:
-            pending.append((now, await ledger.append_async(payload)))
+            pending.append((now, ledger.append_async(payload)))
             continue
         if not pending:
             return

@@ -38,7 +38,8 @@ async def on_asyncio(uri: str, records: list[bytes]) -> None:
 
         following = asyncio.create_task(follow())
         for record in records:
-            await ledger.append_async(record)  # waits for room, not for the acknowledgement
+            ledger.append_async(record)  # a future of the entry id
+            await ledger.drain()  # waits for room, not for the acknowledgement
         await ledger.flush()
         await ledger.close()
         print("followed:", await following)

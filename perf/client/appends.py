@@ -89,7 +89,8 @@ def aio_client(uri: str, size: int, outstanding: int, protocol: int) -> Measure:
             async with ledger:
                 start = time.perf_counter()
                 for _ in range(count):
-                    await ledger.append_async(payload)
+                    ledger.append_async(payload)
+                    await ledger.drain()
                 await ledger.flush()
                 return count / (time.perf_counter() - start)
 

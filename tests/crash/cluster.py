@@ -214,12 +214,14 @@ class Workload:
             payload = b"%d of the entries" % count
             self.say("writer", "asked", number=count, value=payload)
             try:
-                add = await writer.append_async(payload)
+                add = writer.append_async(payload)
             except BookKeeperError as error:
                 await self._fail(count, error)
                 break
             outcomes.add(asyncio.ensure_future(self._outcome(add, count, payload)))
             count += 1
+            with contextlib.suppress(BookKeeperError):  # the outcome of the add tells of it
+                await writer.drain()
         if outcomes:
             await asyncio.wait(outcomes)
 

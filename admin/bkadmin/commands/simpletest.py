@@ -47,7 +47,8 @@ async def test(
             async with new as ledger:
                 made.append(ledger.id)
                 for entry in range(count):
-                    await ledger.append_async(payload[entry % 256 :][:size])
+                    ledger.append_async(payload[entry % 256 :][:size])
+                    await ledger.drain()
                     progress(entry + 1, count)
         written_s = time.monotonic() - begun
         begun = time.monotonic()

@@ -21,7 +21,7 @@ from bookie.client.event_loop.thread import NOT_STARTED
 from bookie.client.features import Features
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.ledgers.context import ClientContext
-from bookie.client.ledgers.creating import NewLedger, create_ledger
+from bookie.client.ledgers.creating import NewLedger, create_owned
 from bookie.client.ledgers.opening import Credentials, digest_type_of, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
@@ -386,7 +386,7 @@ class BookKeeper:
         context = self.context
         if deferred_sync and self.config.use_v2_wire_protocol:
             raise IllegalOperation("deferred sync needs V3: set useV2WireProtocol=false")
-        known = await self._scope.run(create_ledger(context, wanted))
+        known = await self._scope.run(create_owned(context, wanted, self._scope.tidy))
         digest = Digest.of(DigestType(wanted.digest_type), wanted.password)
         writer = LedgerWriter(known, digest, context, advanced=kind is AdvancedWriteHandle, deferred_sync=deferred_sync)
         writer.start()

@@ -29,6 +29,8 @@ class Scope:
         self._ended_here: set[asyncio.Task[Any]] = set()
         """The tasks whose calls are cancelled because the client is closed."""
         self._one_ended = asyncio.Event()
+        self.tidying: set[asyncio.Task[None]] = set()
+        """What calls that were cancelled have left to do."""
 
     async def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Return the result of `call`, or raise ClientClosed if the client is closed before the call ends."""
@@ -52,6 +54,12 @@ class Scope:
                 del self._calling[task]
                 self._one_ended.set()
 
+    def tidy(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what a call that was cancelled has left to do. It is cancelled when the client is closed."""
+        task = asyncio.ensure_future(work)
+        self.tidying.add(task)
+        task.add_done_callback(self.tidying.discard)
+
     async def close(self) -> None:
         """Cancel all outstanding calls, and refuse new ones."""
         self.closed = True
@@ -62,6 +70,9 @@ class Scope:
         while self._calling.keys() - {closer}:
             self._one_ended.clear()
             await self._one_ended.wait()
+        for task in self.tidying:
+            task.cancel()
+        await asyncio.gather(*self.tidying, return_exceptions=True)
 
     def _take_back(self, task: asyncio.Task[Any]) -> bool:
         """Take back the cancellation by `close`, if there was one, and return whether there was."""

@@ -4,6 +4,7 @@ A ledger has one writer. Entries are acknowledged in the order of their ids; aft
 ones fail, too.
 """
 
+import asyncio
 from types import TracebackType
 from typing import Self
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie._fast.client.write_window import Add
 from bookie.client.aio.reading import Reading
 from bookie.client.aio.scope import Scope
 from bookie.client.arguments import integer
@@ -70,6 +70,16 @@ class Writing(Reading):
         state = "closed" if self.is_closed else "open"
         lac, pending = self.last_add_confirmed, self.writer.pending
         return f"<{type(self).__name__} of ledger {self.id}, {state}, LAC {lac}, {pending} adds pending>"
+
+    async def drain(self) -> None:
+        """Wait until there is room in the window of pending adds (`maxOutstandingAdds`) behind all earlier calls.
+
+        Raises:
+            TooManyRequests: There was no room within `waitTimeoutOnBackpressureMs`, or all pending adds wait for an id
+                that was not added.
+            LedgerClosed: The handle was closed, or an earlier add failed.
+        """
+        await self._scope.run(self.writer.drain())
 
     async def flush(self) -> None:
         """Wait until all entries that were added so far are acknowledged.
@@ -163,21 +173,24 @@ class WriteHandle(Writing):
         """
         return await self.writer.append(data)
 
-    async def append_async(self, data: Buffer) -> Add:
-        """Add an entry, and wait only until there is room in the window of pending adds (`maxOutstandingAdds`).
+    def append_async(self, data: Buffer) -> asyncio.Future[int]:
+        """Add an entry without waiting; it is no coroutine. Entries get their ids in the order of the calls.
+
+        If there is no room in the window of pending adds (`maxOutstandingAdds`), a copy of the payload waits for it;
+        `await drain()` between the calls to keep such copies few. Cancelling the future takes back only an entry that
+        still waits for room.
 
         Args:
             data: The payload. It is copied.
 
         Returns:
-            The pending add; `await` it for the entry id, or for the errors of `append`.
+            A future of the entry id, or of one of the errors of `append`. `flush` awaits all of them.
 
         Raises:
             IncorrectParameter: The entry does not fit into a frame.
-            TooManyRequests: There was no room within `waitTimeoutOnBackpressureMs`.
             LedgerClosed: The handle was closed, or an earlier add failed.
         """
-        return await self.writer.append_async(data)
+        return self.writer.append_soon(data)
 
     async def append_all(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
         """Add many entries, and wait only until there is room for them; `flush` waits until they are acknowledged.
@@ -224,22 +237,22 @@ class AdvancedWriteHandle(Writing):
         """
         return await self.writer.append(data, self.checked(entry))
 
-    async def append_async(self, entry: int, data: Buffer) -> Add:
-        """Add an entry with the given id, and wait only until there is room in the window of pending adds.
+    def append_async(self, entry: int, data: Buffer) -> asyncio.Future[int]:
+        """Add an entry with the given id without waiting; see `WriteHandle.append_async`.
 
         Args:
             entry: The entry id, at least 0.
             data: The payload. It is copied.
 
         Returns:
-            The pending add; `await` it for the entry id, or for the errors of `append`.
+            A future of the entry id, or of one of the errors of `append`.
 
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
-            TooManyRequests: All pending adds wait for an id that was not added; the handle can still be used.
+            LedgerClosed: The handle was closed, or an earlier add failed.
         """
-        return await self.writer.append_async(data, self.checked(entry))
+        return self.writer.append_soon(data, self.checked(entry))
 
     def checked(self, entry: int) -> int:
         """Return `entry` if it is a valid entry id; raise IncorrectParameter if not."""

@@ -15,6 +15,7 @@ from bookie.client.blocking.writers import AdvancedWriteHandle, WriteHandle
 from bookie.client.entries.digest import DigestType
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.features import Features
+from bookie.client.ledgers.creating import delete_unowned
 from bookie.errors import IllegalOperation
 from bookie.metadata.bookies.service_info import BookieServiceInfo
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
@@ -175,7 +176,7 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return self._thread.run(creating, timeout)
+        return self._thread.run(creating, timeout, unclaimed=self._delete_unowned)
 
     def create_ledger_async(
         self,
@@ -200,7 +201,8 @@ class BookKeeper:
             deferred_sync: See `create_ledger`.
 
         Returns:
-            A future of the write handle, or of an error of `create_ledger`.
+            A future of the write handle, or of an error of `create_ledger`. If it is cancelled, the ledger is deleted
+                again.
 
         Raises:
             ClientClosed: The client is closed.
@@ -214,7 +216,7 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return self._thread.submit(creating)
+        return self._thread.submit(creating, unclaimed=self._delete_unowned)
 
     def create_ledger_advanced(  # noqa: PLR0913 - all but the first have names and defaults
         self,
@@ -259,7 +261,7 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return self._thread.run(creating, timeout)
+        return self._thread.run(creating, timeout, unclaimed=self._delete_unowned)
 
     def create_ledger_advanced_async(
         self,
@@ -301,7 +303,7 @@ class BookKeeper:
             custom_metadata=custom_metadata,
             deferred_sync=deferred_sync,
         )
-        return self._thread.submit(creating)
+        return self._thread.submit(creating, unclaimed=self._delete_unowned)
 
     def open_ledger(
         self,
@@ -337,7 +339,8 @@ class BookKeeper:
             IncorrectParameter: The ledger id is negative, or the digest type is unknown.
             ClientClosed: The client is closed.
         """
-        return self._thread.run(self._open(ledger_id, password, digest_type, recovery=recovery), timeout)
+        opening = self._open(ledger_id, password, digest_type, recovery=recovery)
+        return self._thread.run(opening, timeout, unclaimed=self._close_unowned)
 
     def open_ledger_async(
         self,
@@ -361,7 +364,8 @@ class BookKeeper:
         Raises:
             ClientClosed: The client is closed.
         """
-        return self._thread.submit(self._open(ledger_id, password, digest_type, recovery=recovery))
+        opening = self._open(ledger_id, password, digest_type, recovery=recovery)
+        return self._thread.submit(opening, unclaimed=self._close_unowned)
 
     def delete_ledger(self, ledger_id: int, *, timeout: float | None = None) -> None:
         """Delete a ledger; do nothing if it does not exist. Bookies drop its entries at their next garbage
@@ -467,6 +471,14 @@ class BookKeeper:
     async def _create_advanced(self, ledger: int | None, **wanted: Any) -> AdvancedWriteHandle:
         handle = await self._aio.create_ledger_advanced(ledger, **wanted)
         return AdvancedWriteHandle(self._thread, handle, self._aio.bookie_client)
+
+    async def _delete_unowned(self, handle: WriteHandle | AdvancedWriteHandle) -> None:
+        writer = handle._handle.writer
+        writer.stop()
+        await delete_unowned(self._aio.context, writer.known)
+
+    async def _close_unowned(self, handle: ReadHandle) -> None:
+        await handle._handle.close()
 
     async def _metrics(self) -> list[Family]:
         return self._aio.metrics()

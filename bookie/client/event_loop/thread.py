@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from weakref import WeakSet
 
 from bookie.client.event_loop.limited import limited, seconds
@@ -21,6 +21,7 @@ from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
 __all__ = ["LoopThread", "NOT_STARTED"]
 
 T = TypeVar("T")
+Unclaimed: TypeAlias = Callable[[T], Coroutine[Any, Any, None]]
 JOIN_S_MAX = 10.0
 NOT_STARTED = "this BookKeeper is not started: use it in a with statement, or call start()"
 
@@ -77,31 +78,54 @@ class LoopThread:
         """
         return self._timeout_s if timeout is None else seconds(timeout)
 
-    def submit(self, call: Coroutine[Any, Any, T], limit_s: float | None = None) -> Future[T]:
+    def submit(
+        self, call: Coroutine[Any, Any, T], limit_s: float | None = None, *, unclaimed: Unclaimed[T] | None = None
+    ) -> Future[T]:
         """Run a coroutine on the loop, and return a future of its result. Raises ClientClosed or IllegalOperation.
 
-        It ends with RequestTimeout after `limit_s` seconds; None means no limit.
+        It ends with RequestTimeout after `limit_s` seconds; None means no limit. `unclaimed` is run with the result of
+        a call that has ended when its future is cancelled.
         """
         if self._loop is None or not self.alive:
             call.close()
             raise self._refused()
         work = call if limit_s is None else limited(call, limit_s)
+        owner: list[Future[T]] = []
+        if unclaimed is not None:
+            work = self._claimed(work, owner, unclaimed)
         try:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError as error:
             work.close()
             call.close()
             raise self._refused() from error
+        owner.append(future)
         self._calls.add(future)
         future.add_done_callback(self._calls.discard)
         if self._ended:
             _refuse(future)
         return future
 
-    def run(self, call: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    async def _claimed(self, call: Coroutine[Any, Any, T], owner: list[Future[T]], unclaimed: Unclaimed[T]) -> T:
+        """Run `call`, and then `unclaimed` if the result comes too late for its owner."""
+
+        def claim(task: asyncio.Task[T]) -> None:
+            # It comes after the callback that sets the future. As long as `owner` is empty, nobody can cancel it.
+            if owner and owner[0].cancelled() and not task.cancelled() and task.exception() is None:
+                self.submit(unclaimed(task.result()))
+
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(claim)
+        return await call
+
+    def run(
+        self, call: Coroutine[Any, Any, T], timeout: float | None = None, *, unclaimed: Unclaimed[T] | None = None
+    ) -> T:
         """Run a coroutine on the loop, and return its result. If the wait is interrupted, cancel the coroutine.
 
-        `timeout` is in seconds; see `limit`. Raises RequestTimeout, by which time the coroutine has ended.
+        `timeout` is in seconds; see `limit`. Raises RequestTimeout, by which time the coroutine has ended. `unclaimed`
+        is run with a result that comes too late for a wait that was interrupted.
         """
         try:
             self.check()
@@ -109,11 +133,12 @@ class LoopThread:
         except BaseException:
             call.close()
             raise
-        future = self.submit(call, limit_s)
+        future = self.submit(call, limit_s, unclaimed=unclaimed)
         try:
             return future.result()
         except BaseException:
-            future.cancel()
+            if not future.cancel() and unclaimed is not None and future.exception() is None:
+                self.submit(unclaimed(future.result()))
             raise
 
     def stop(self) -> None:

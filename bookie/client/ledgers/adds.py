@@ -6,6 +6,7 @@ Only `append_at_once` and methods with `from_thread` in their name may be called
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client.write_window import Add, WriteWindow
-from bookie.client.ledgers.throttle import Backpressure, RateLimit
+from bookie.client.ledgers.line import Line, future_of
+from bookie.client.ledgers.throttle import Backpressure, Caller, RateLimit
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,
@@ -42,6 +44,7 @@ class Adds(ABC):
     _window: WriteWindow
     _rate: RateLimit
     _backpressure: Backpressure
+    _line: Line
     _loop: asyncio.AbstractEventLoop | None
     _scheduled: bool
 
@@ -65,14 +68,43 @@ class Adds(ABC):
         """Add an entry as soon as there is room and the rate limit allows it. Await the result for the
         acknowledgement.
         """
-        if self._rate.limited:
-            await self._rate.take()
         if self._window.unsent >= BURST:
             await asyncio.sleep(0)  # let `_send` run before more is added
-        add = None if self._must_wait(entry) else self.try_append(payload, entry)
-        if add is None:
-            add = await self._turn(lambda: self.try_append(payload, entry))
-        return add
+        add = None if self._rate.limited or self._must_wait(entry) else self.try_append(payload, entry)
+        return await self._accepted(payload, entry) if add is None else add
+
+    def append_soon(self, payload: Buffer, entry: int = -1) -> asyncio.Future[int]:
+        """Add an entry, at once or when there is room and the rate limit allows it, and return a future of its id.
+
+        Entries are added in the order of the calls. One whose future is cancelled before it was added never is. Raises
+        LedgerClosed, IncorrectParameter or DuplicateEntryId, unless only the future can tell.
+        """
+        add = None if self._rate.limited or self._must_wait(entry) else self.try_append(payload, entry)
+        if add is not None:
+            return future_of(add)
+        copied = self._copied(payload)
+        return self._line.join(lambda caller: self._accepted(copied, entry, caller))
+
+    async def drain(self) -> None:
+        """Wait until there is room for another add behind those that were called for. Raises LedgerClosed."""
+        await self._rate.take(0)
+        if self._window.unsent >= BURST:
+            await asyncio.sleep(0)
+        await self._turn(self._has_room)
+
+    async def _accepted(self, payload: Buffer, entry: int, caller: Caller | None = None) -> Add:
+        await self._rate.take()
+        try:
+            return await self._turn(lambda: self.try_append(payload, entry), caller)
+        except BaseException:
+            self._rate.took(-1)
+            raise
+
+    def _has_room(self) -> bool | None:
+        window = self._window
+        if window.error is not None:
+            raise self._closed_error()
+        return (window.count < window.count_max and window.bytes < window.bytes_max) or None
 
     def _must_wait(self, entry: int = -1) -> bool:
         """Return whether other callers wait for room, so that this one must wait behind them. Any thread.
@@ -81,17 +113,22 @@ class Adds(ABC):
         """
         return entry < 0 and bool(self._backpressure.waiting)
 
-    async def _turn(self, attempt: Callable[[], T | None]) -> T:
-        """Wait for room. Raises TooManyRequests if there can be none before another id is added, which nobody adds."""
+    async def _turn(self, attempt: Callable[[], T | None], caller: Caller | None = None) -> T:
+        """Wait for room, at the place of `caller` if there is one.
+
+        Raises TooManyRequests if there can be none before another id is added, which nobody adds.
+        """
+        room = self._backpressure
+        turn = room.turn if caller is None else partial(room.turn_of, caller)
         while self._window.advanced:
             stuck, head = self._window.stuck, self._window.head
             try:
                 async with asyncio.timeout(GAP_WAIT_S):
-                    return await self._backpressure.turn(attempt)
+                    return await turn(attempt)
             except TimeoutError:
                 if stuck and head == self._window.head and self._window.stuck:
                     raise TooManyRequests(f"no room for another add: {self._gap()}") from None
-        return await self._backpressure.turn(attempt)
+        return await turn(attempt)
 
     def _gap(self) -> str:
         """Say which id is missing, for a window that is stuck."""
@@ -145,8 +182,7 @@ class Adds(ABC):
         if self._rate.limited:
             await self._rate.take(0)  # how many there will be is not known yet; they delay those after them
         taken = await self._turn(lambda: self._append_many(payloads, offsets, at) or None)
-        if self._rate.limited:
-            await self._rate.take(taken)
+        self._rate.took(taken)
         return taken
 
     async def flush(self, gap_wait_s: float | None = None) -> None:
@@ -155,6 +191,7 @@ class Adds(ABC):
         Of a writer that chooses ids: raises IllegalOperation if an id below them has not been added when all entries
         before it are acknowledged, and `gap_wait_s` seconds later (None: GAP_WAIT_S).
         """
+        await self._line.accepted()
         last = self._window.next - 1
         while self._window.head <= last:
             missing = self._window.first_missing
@@ -202,6 +239,12 @@ class Adds(ABC):
             raise DuplicateEntryId(f"ledger {self.ledger}, entry {entry}: it was added before") from error
         except BookKeeperError as error:
             raise self._closed_error() from error
+
+    def _copied(self, payload: Buffer) -> bytes:
+        try:
+            return bytes(memoryview(payload))
+        except (TypeError, BufferError) as error:
+            raise self._no_bytes(payload) from error
 
     def _no_bytes(self, payload: object) -> IncorrectParameter:
         hint = "; use text.encode()" if isinstance(payload, str) else ""

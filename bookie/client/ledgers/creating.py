@@ -2,15 +2,21 @@
 Event loop.
 """
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
-from bookie.errors import IncorrectParameter, LedgerExists, NotEnoughBookies
+from bookie.errors import BookKeeperError, IncorrectParameter, LedgerExists, NotEnoughBookies
 from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, Segment
 
-__all__ = ["create_ledger", "NewLedger"]
+__all__ = ["create_ledger", "create_owned", "delete_unowned", "NewLedger"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +70,34 @@ async def create_ledger(context: ClientContext, wanted: NewLedger) -> Known:
             return Known(ledger, await context.metadata.create(ledger, metadata))
         except LedgerExists:
             continue
+
+
+async def create_owned(
+    context: ClientContext, wanted: NewLedger, tidy: Callable[[Coroutine[Any, Any, None]], None]
+) -> Known:
+    """Create a ledger like `create_ledger`. If the caller is cancelled, `tidy` runs what deletes the ledger again."""
+    creating = asyncio.ensure_future(create_ledger(context, wanted))
+
+    async def delete() -> None:
+        with contextlib.suppress(BookKeeperError):
+            await delete_unowned(context, await creating)
+
+    try:
+        return await asyncio.shield(creating)
+    except asyncio.CancelledError:
+        tidy(delete())
+        raise
+
+
+async def delete_unowned(context: ClientContext, known: Known) -> None:
+    """Delete a new ledger without entries, because nobody is there who would write and close it.
+
+    If it cannot be deleted, the log says so.
+    """
+    try:
+        await context.metadata.delete(known.ledger, known.version)
+    except BookKeeperError as error:
+        log.warning("ledger %d: created for a caller that was cancelled, and not deleted: %s", known.ledger, error)
 
 
 def _ensemble(context: ClientContext, wanted: NewLedger) -> tuple[str, ...]:

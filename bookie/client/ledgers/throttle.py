@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from bookie.errors import TooManyRequests
 
-__all__ = ["Backpressure", "RateLimit"]
+__all__ = ["Backpressure", "Caller", "RateLimit"]
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ class Backpressure:
         """
         self._wait_s = wait_s
         self._in_order = in_order
-        self.waiting: deque[_Caller] = deque()
+        self.waiting: deque[Caller] = deque()
         """Those that wait, including those that were woken and have not tried again yet. Any thread may look whether
         there are any.
         """
@@ -35,23 +35,36 @@ class Backpressure:
         """
         if not (self._in_order and self.waiting) and (result := attempt()) is not None:
             return result
-        caller = _Caller()
+        caller = self.enter()
+        try:
+            return await self.turn_of(caller, attempt)
+        finally:
+            self.leave(caller)
+
+    def enter(self) -> "Caller":
+        """Join those that wait, behind all others, and return the place. It must `leave`, however its wait ends."""
+        caller = Caller()
         self.waiting.append(caller)
+        return caller
+
+    async def turn_of(self, caller: "Caller", attempt: Callable[[], T | None]) -> T:
+        """Do for a caller that waits what `turn` does for one that has just come."""
         try:
             async with asyncio.timeout(self._wait_s if self._wait_s >= 0 else None):
                 while True:
-                    await caller.woken()
-                    if self._in_order and self.waiting[0] is not caller:
-                        continue
-                    if (result := attempt()) is not None:
+                    first = not self._in_order or self.waiting[0] is caller
+                    if first and (result := attempt()) is not None:
                         return result
+                    await caller.woken()
         except TimeoutError:
             raise TooManyRequests(
                 f"no room for another add within {self._wait_s:g} s: bookies answer too slowly; try again later"
             ) from None
-        finally:
-            self.waiting.remove(caller)
-            self.made(1)  # it may have been woken for room that it did not take
+
+    def leave(self, caller: "Caller") -> None:
+        """Give up a place among those that wait."""
+        self.waiting.remove(caller)
+        self.made(1)  # it may have been woken for room that it did not take
 
     def made(self, places: int | None = None) -> None:
         """Wake the first `places` callers; None wakes all."""
@@ -59,7 +72,7 @@ class Backpressure:
             caller.wake()
 
 
-class _Caller:
+class Caller:
     """A caller that waits for its turn."""
 
     def __init__(self) -> None:
@@ -67,8 +80,10 @@ class _Caller:
 
     async def woken(self) -> None:
         """Wait for the next `wake`, or for one since the last return."""
-        await self._woken
-        self._woken = asyncio.get_running_loop().create_future()
+        try:
+            await self._woken
+        finally:
+            self._woken = self._woken.get_loop().create_future()
 
     def wake(self) -> None:
         """End the wait."""
@@ -78,13 +93,15 @@ class _Caller:
 
 class RateLimit:
     """A limit of `per_s` units per second, of which `burst` may be taken at once after a pause. 0 and below mean no
-    limit. A caller waits until what earlier callers took has used up its time.
+    limit. A caller waits until what earlier callers took has used up its time; one that is cancelled takes nothing.
     """
 
     def __init__(self, per_s: float, burst: float = 1) -> None:
         self._unit_s = 1 / per_s if per_s > 0 else 0.0
         self._saved_s = max(burst - 1, 0) * self._unit_s
         self._due = float("-inf")
+        self._first = asyncio.Lock()
+        """Held by the caller that waits for its time; the others wait behind it."""
 
     @property
     def limited(self) -> bool:
@@ -95,8 +112,14 @@ class RateLimit:
         """Wait for the time of `count` units to begin. Without a limit it returns at once."""
         if not self.limited:
             return
-        now = asyncio.get_running_loop().time()
-        start = max(self._due, now - self._saved_s)
-        self._due = start + count * self._unit_s
-        if start > now:
-            await asyncio.sleep(start - now)
+        async with self._first:
+            wait_s = self._due - asyncio.get_running_loop().time()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+            self.took(count)
+
+    def took(self, count: int) -> None:
+        """Take `count` units without waiting; they delay the next caller."""
+        if self.limited:
+            now = asyncio.get_running_loop().time()
+            self._due = max(self._due, now - self._saved_s) + count * self._unit_s

@@ -24,6 +24,7 @@ from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.adds import Adds
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.explicit_lac import ExplicitLac
+from bookie.client.ledgers.line import Line
 from bookie.client.ledgers.metadata_loop import Known, close_written
 from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still_open
 from bookie.client.ledgers.senders import EnsembleSender
@@ -117,6 +118,7 @@ class LedgerWriter(Adds):
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
         self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
         self._backpressure = Backpressure(config.backpressure_wait_s, in_order=not advanced)
+        self._line = Line(self._backpressure)
         self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
         self._senders = [self._sender(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
         self._scheduled = False
@@ -361,6 +363,7 @@ class LedgerWriter(Adds):
         first = self._window.error is None
         self._window.fail(error)
         if first:
+            self._line.fail(self._closed_error)
             self._backpressure.made()
             for timer in self._timers:
                 timer.cancel()

@@ -1,7 +1,6 @@
 """Ledgers through the asyncio client, on three of our bookies, in both protocols."""
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -25,7 +24,8 @@ def test_what_is_written_is_read(uri: str, v2: bool) -> None:
             ) as writer:
                 assert [await writer.append(payload) for payload in PAYLOADS[:3]] == [0, 1, 2]
                 for payload in PAYLOADS[3:]:
-                    await writer.append_async(payload)
+                    writer.append_async(payload)
+                    await writer.drain()
                 await writer.flush()
                 assert (await writer.read(499))[0].data == PAYLOADS[499]
             async with bk.open_ledger(writer.id, password=b"p") as reader:
@@ -100,12 +100,12 @@ def test_a_writer_that_chooses_ids(uri: str) -> None:
     async def scenario() -> None:
         async with BookKeeper(uri) as bk, bk.create_ledger_advanced(1 << 40, password=b"") as writer:
             assert writer.id == 1 << 40
-            later = [await writer.append_async(k, PAYLOADS[k]) for k in (2, 1)]
+            later = [writer.append_async(k, PAYLOADS[k]) for k in (2, 1)]
             assert not any(add.done() for add in later)
             with pytest.raises(DuplicateEntryId, match="entry 2"):
                 await writer.append(2, b"")
             assert await writer.append(0, PAYLOADS[0]) == 0
-            assert [await add for add in later] == [2, 1]
+            assert await asyncio.gather(*later) == [2, 1]
             assert [bytes(entry.data) for entry in await writer.read(0, 2)] == PAYLOADS[:3]
 
     asyncio.run(scenario())
@@ -128,11 +128,6 @@ def test_deferred_sync(uri: str) -> None:
     asyncio.run(scenario())
 
 
-async def acknowledged(add: Awaitable[int]) -> int:
-    """Await an add."""
-    return await add
-
-
 @PROTOCOLS
 def test_closing_the_client_ends_everything(uri: str, v2: bool) -> None:
     """Waiting reads, followers and adds each end with ClientClosed, once, and so does everything later."""
@@ -147,10 +142,10 @@ def test_closing_the_client_ends_everything(uri: str, v2: bool) -> None:
         async def follow() -> list[Any]:
             return [batch async for batch in tail.follow(5)]
 
-        waiting = [
+        waiting: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(follow()),
             asyncio.ensure_future(tail.read_last_add_confirmed_and_entry(5, 4000)),
-            asyncio.ensure_future(acknowledged(await writer.append_async(7, b"behind a gap"))),
+            writer.append_async(7, b"behind a gap"),
         ]
         await bk.close()
         await bk.close()

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 
+from bookie.client import BookKeeper as ThreadsBookKeeper
 from bookie.client.aio import BookKeeper
 from bookie.client.aio.reading import Batches, ReadHandle
+from bookie.client.event_loop.thread import LoopThread
 from tests.client.cancelling import Moment, in_spite_of_cancellations
 
 PROTOCOLS = pytest.mark.parametrize("v2", [True, False], ids=["v2", "v3"])
@@ -46,3 +49,60 @@ def test_no_entry_is_lost_by_a_cancelled_iteration(uri: str, v2: bool, kind: str
                 assert await taken(ITERATORS[kind](reader), moment) == payloads
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_a_cancelled_create_leaves_no_ledger(uri: str, moment: Moment) -> None:
+    """Wherever a create is cancelled, the ledger for which nobody has a handle is deleted again."""
+
+    async def scenario() -> None:
+        async with BookKeeper(uri) as bk:
+            before = {ledger async for ledger in bk.list_ledgers()}
+            writer = await in_spite_of_cancellations(bk.create_ledger, moment)
+            while bk._scope.tidying:
+                await asyncio.wait(bk._scope.tidying)
+            assert {ledger async for ledger in bk.list_ledgers()} - before == {writer.id}
+            await writer.close()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_cancelled_futures_of_handles_leave_no_ledger(uri: str) -> None:
+    """The same with the futures of the client for threads, cancelled while their creates are on their way."""
+    with ThreadsBookKeeper(uri) as bk:
+        before = set(bk.list_ledgers())
+        futures = [bk.create_ledger_async() for _ in range(16)]
+        futures[7].result()
+        kept = {future.result().id for future in futures if not future.cancel()}
+
+        async def tidied() -> None:
+            while bk._aio._scope.tidying:
+                await asyncio.wait(bk._aio._scope.tidying)
+
+        assert len(kept) < len(futures)
+        while set(bk.list_ledgers()) - before != kept:
+            bk._thread.run(tidied())
+
+
+def test_a_result_that_nobody_takes() -> None:
+    """A call that ends just when its future is cancelled is given back."""
+    given_back: Future[int] = Future()
+    made: Future[Future[int]] = Future()
+
+    async def nothing() -> None:
+        pass
+
+    async def call() -> int:
+        (await asyncio.wrap_future(made)).cancel()
+        return 5
+
+    async def give_back(result: int) -> None:
+        given_back.set_result(result)
+
+    thread = LoopThread("test", nothing, lambda: None)
+    thread.start()
+    try:
+        made.set_result(thread.submit(call(), unclaimed=give_back))
+        assert given_back.result(60) == 5
+    finally:
+        thread.stop()

@@ -65,7 +65,7 @@ def test_leaving_forces_on_asyncio(uri: str) -> None:
         async with aio.BookKeeper(uri) as bk:
             async with bk.create_ledger(deferred_sync=True) as left:
                 for payload in PAYLOADS:
-                    await left.append_async(payload)
+                    left.append_async(payload)
             closed = await bk.create_ledger(deferred_sync=True)
             for payload in PAYLOADS:
                 await closed.append(payload)
@@ -146,7 +146,7 @@ def test_leaving_with_a_missing_id_does_not_wait(uri: str, monkeypatch: pytest.M
             ledger = await bk.create_ledger_advanced()
             with pytest.raises(IllegalOperation, match="entry 0 was not added"):
                 async with ledger:
-                    await ledger.append_async(1, b"")
+                    ledger.append_async(1, b"")
             return ledger.last_add_confirmed
 
     assert asyncio.run(scenario()) == -1

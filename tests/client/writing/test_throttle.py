@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.ledgers.adds import Adds
+from bookie.client.ledgers.line import Line
 from bookie.client.ledgers.throttle import Backpressure, RateLimit
 from bookie.errors import TooManyRequests
 from tests.sim.loop import VirtualLoop
@@ -35,6 +36,31 @@ def test_rate() -> None:
     assert not RateLimit(-1).limited
 
 
+def test_cancelled_callers_give_their_time_back() -> None:
+    """Those behind a caller that gave up come earlier, wherever it was in the line, and newcomers do, too."""
+    loop = VirtualLoop()
+
+    async def scenario() -> dict[int, float]:
+        rate = RateLimit(1)
+        times: dict[int, float] = {}
+        await rate.take()
+
+        async def take(number: int) -> None:
+            await rate.take()
+            times[number] = round(loop.time() - start, 6)
+
+        start = loop.time()
+        tasks = [asyncio.ensure_future(take(k)) for k in range(6)]
+        await asyncio.sleep(0.5)
+        for k in (0, 2, 5):
+            tasks[k].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await take(6)
+        return times
+
+    assert loop.run(scenario()) == {1: 1, 3: 2, 4: 3, 6: 4}
+
+
 class Acknowledged(Adds):
     """A writer whose bookies acknowledge each entry at once; it records the time of each."""
 
@@ -45,6 +71,7 @@ class Acknowledged(Adds):
         )
         self._rate = RateLimit(per_s, burst=per_s)
         self._backpressure = Backpressure()
+        self._line = Line(self._backpressure)
         self._loop = loop
         self._scheduled = False
         self.times: list[float] = []
@@ -75,6 +102,7 @@ class Slow(Adds):
         )
         self._rate = RateLimit(0)
         self.room = self._backpressure = Backpressure(in_order=not advanced)
+        self._line = Line(self.room)
         self._loop = loop
         self._scheduled = False
         self._unanswered: list[int] = []

@@ -1,0 +1,100 @@
+"""Adds as futures of asyncio, and the line of those that are not accepted yet. Event loop."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bookie._fast.client.write_window import Add
+from bookie.client.ledgers.throttle import Backpressure, Caller
+
+__all__ = ["Line", "future_of"]
+
+
+def future_of(add: Add) -> asyncio.Future[int]:
+    """Return a future of the id of an add that was accepted."""
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    _tell(add, future)
+    return future
+
+
+class Line:
+    """Adds that wait until they are accepted. They have their places by the time that `join` returns."""
+
+    def __init__(self, backpressure: Backpressure) -> None:
+        self._backpressure = backpressure
+        self._waiting: dict[asyncio.Task[None], asyncio.Future[int]] = {}
+
+    def join(self, accept: Callable[[Caller], Coroutine[Any, Any, Add]]) -> asyncio.Future[int]:
+        """Return a future of the id of an add, which `accept` waits for at the given place.
+
+        If the future is cancelled before the add was accepted, it never is.
+        """
+        loop = asyncio.get_running_loop()
+        caller = self._backpressure.enter()
+        future: asyncio.Future[int] = loop.create_future()
+        task = loop.create_task(_wait(lambda: accept(caller), future))
+        self._waiting[task] = future
+
+        def left(_: asyncio.Task[None]) -> None:
+            del self._waiting[task]
+            self._backpressure.leave(caller)
+
+        task.add_done_callback(left)
+        future.add_done_callback(lambda _: task.cancel())
+        return future
+
+    async def accepted(self) -> None:
+        """Wait until all adds that are in line now were accepted. Raises the error of the first that was not."""
+        waiting = dict(self._waiting)
+        if waiting:
+            await asyncio.wait(waiting)
+        for future in waiting.values():
+            if future.done() and not future.cancelled():
+                future.result()
+
+    def fail(self, error: Callable[[], Exception]) -> None:
+        """Let all adds in line fail."""
+        for future in list(self._waiting.values()):
+            if not future.done():
+                future.set_exception(error())
+
+
+async def _wait(accept: Callable[[], Coroutine[Any, Any, Add]], future: asyncio.Future[int]) -> None:
+    try:
+        add = await accept()
+    except asyncio.CancelledError:
+        future.cancel()
+        raise
+    except Exception as error:  # noqa: BLE001 - it is what the caller asks for
+        if not future.done():
+            future.set_exception(error)
+    else:
+        _tell(add, future)
+
+
+class _Told:
+    """Is told when an add has ended, and passes it on."""
+
+    __slots__ = ("_add", "_future")
+
+    def __init__(self, add: Add, future: asyncio.Future[int]) -> None:
+        self._add = add
+        self._future = future
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def set_result(self, _: None) -> None:
+        try:
+            self._future.set_result(self._add.result())
+        except Exception as error:  # noqa: BLE001 - it is what the caller asks for
+            self._future.set_exception(error)
+            self._future.exception()  # it is no secret if nobody asks: `flush` and all later adds raise it, too
+
+
+def _tell(add: Add, future: asyncio.Future[int]) -> None:
+    told = _Told(add, future)
+    if not add.done():
+        add.tell(told)
+    elif not future.done():
+        told.set_result(None)
