@@ -13,6 +13,7 @@ from admin.roles import Role
 from bookie.admin_port.channel import ROLES, read_token
 from bookie.errors import ConfigurationError
 from bookie.server.configuration.settings import AccessSettings
+from tests.fixtures.draws import examples
 
 READER, OPERATOR = "r" * 16, "o" * 16
 NOBODY = 65534
@@ -41,7 +42,7 @@ def test_a_token_has_a_role(tmp_path: Path) -> None:
         assert READER[1:] not in str(unknown.value)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
 def test_nothing_else_is_a_token(text: str) -> None:
     """Any other header is refused, and never causes an error."""

@@ -158,6 +158,7 @@ def test_only_a_file_of_the_right_mode_counts(tmp_path: Path) -> None:
     assert find(f"127.0.0.1:{port}") is None
 
 
+@pytest.mark.thorough
 def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProcess]]) -> None:
     """Each port has its own token; the token of one does not open another."""
     one, two = bookies(2)
@@ -167,6 +168,7 @@ def test_several_bookies_of_one_machine(bookies: Callable[..., list[BookieProces
         open_driver(f"grpc://{one.admin}?token={found[1]}").start()
 
 
+@pytest.mark.thorough
 def test_where_the_network_is_closed_nothing_is_wanted(bookies: Callable[..., list[BookieProcess]]) -> None:
     """`adminInsecureAllowed=true` without tokens lets everyone in, as documented."""
     (bookie,) = bookies(1, adminInsecureAllowed="true")

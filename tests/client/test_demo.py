@@ -64,6 +64,7 @@ def test_mismatch_fails(address: str, options: tuple[object, ...], complaint: st
     assert complaint in result.stderr
 
 
+@pytest.mark.thorough
 def test_one_wrong_byte_fails(address: str) -> None:
     """An entry with a valid digest whose payload differs in one byte is found."""
     reported = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)

@@ -61,6 +61,7 @@ def test_batches_in_both_protocols(
     assert read == count
 
 
+@pytest.mark.thorough
 def test_limits_of_a_batch(channel: ChannelV3) -> None:
     """Count and size limit a batch, the first entry always comes, a gap ends it, and missing entries are an error."""
     channel.add_batch(LEDGER, 0, bytes(3000), np.arange(0, 3001, 1000), digest=DIGEST)
@@ -75,6 +76,7 @@ def test_limits_of_a_batch(channel: ChannelV3) -> None:
         channel.batch_read(LEDGER + 1, 0)
 
 
+@pytest.mark.thorough
 def test_a_batch_read_may_fence(channel: ChannelV3) -> None:
     """With the right key a batch read fences and reads; with another one it does neither."""
     channel.add(LEDGER, 0, b"x", digest=DIGEST, lac=-1, length=1)

@@ -19,14 +19,17 @@ __all__ = [
     "full",
     "gaps",
     "killed",
+    "full_journal",
     "late_directory",
     "logs_by_ledger",
+    "long_ids",
     "slow_readers",
     "unreadable",
     "young",
 ]
 
 LEDGERS = (3, 4, 7)
+LONG = (3, (1 << 32) + 3, (7 << 32) + 4)
 MANY = tuple(range(1, 17))
 CALM = {"absent_ns": 0, "pause_at": 0, "full_from": NEVER, "full_to": NEVER, "short_io": 0}
 SMALL = {"flush_interval_ms": 20, "log_bytes_max": 16 * KIB, "log_per_ledger": False, "write_cache_bytes": 2 * MIB}
@@ -251,3 +254,31 @@ def logs_by_ledger(plan: Plan) -> Plan:
         _run(plan, number, _peers(plan, number, "writer", "writer", pause_ns=1 * MS), cut=-1) for number in range(2)
     ]
     return _world(plan, *runs, **{**SMALL, "log_per_ledger": True, "ledger_logs_max": 500, "log_bytes_max": 256 * KIB})
+
+
+def long_ids(plan: Plan) -> Plan:
+    """The ids of some ledgers differ only above their low 32 bits."""
+    runs = [
+        _run(
+            plan,
+            number,
+            _peers(plan, number, "writer", "writer", "reader", "reader", "batch", ledgers=LONG),
+            operations=_often("checkpoint", 0.5, 3),
+        )
+        for number in range(2)
+    ]
+    return replace(_world(plan, *runs), ledgers=LONG)
+
+
+def full_journal(plan: Plan) -> Plan:
+    """The journal's disk has no space for some of its writes; a kill follows before anything was flushed."""
+    rng = _rng(plan)
+    rules = (Rule((Op.WRITE,), ".txn", Action.ENOSPC, rng.randrange(3, 30), 50),)
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "reader", requests=1000),
+        rules=rules,
+        kill_at=int(10 ** rng.uniform(3.2, 3.9)),
+    )
+    return _world(plan, run, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)

@@ -108,16 +108,18 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
         *("NEWEST_FILE_ONLY", "REPLAY_AFTER_MARK", "STALE_LEAF", "TRIM_MARKED"),
     ),
     directed.full: (
-        *("BORN_COMMITTED", "FAILED_COMMIT_SETTLED", "FAILED_HALF_LOST", "FULL_IS_WRITTEN", "GIVE_UP_ALL"),
+        *("BORN_COMMITTED", "FAILED_COMMIT_SETTLED", "FAILED_HALF_LOST", "GIVE_UP_ALL"),
         *("LAG_FORGOTTEN", "MARK_WHEN_FULL"),
     ),
+    directed.full_journal: ("FULL_IS_WRITTEN",),
     directed.gaps: ("BATCH_OVER_GAPS", "GAPS_TAKE_SPACE"),
     directed.killed: (
-        *("ACK_AFTER_FAILURE", "ACK_EARLY", "ACK_NEXT_GROUP", "GROUP_UNCHECKED", "JOURNAL_UNSYNCED", "SKIP_SYNC"),
+        *("ACK_AFTER_FAILURE", "ACK_EARLY", "ACK_NEXT_GROUP", "JOURNAL_UNSYNCED", "SKIP_SYNC"),
         *("UNFINISHED_RECORDS", "WAKE_LOST", "ZEROS_OVER_GROUPS"),
     ),
     directed.late_directory: ("LARGEST_MARK", "TRIM_BY_NEWEST"),
     directed.logs_by_ledger: ("TAIL_DROPPED",),
+    directed.long_ids: ("SHORT_LEDGER_IDS",),
     directed.slow_readers: (
         *("DEAD_PAGE_SHOWN", "HALF_REUSED", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),
         *("UNPIN_ONCE",),
@@ -133,14 +135,18 @@ PLANTED = {name: replace(bug, draw=_DRAWS.get(name)) for name, bug in _ALL.items
 
 ELSEWHERE: dict[str, str] = {
     "ANY_KEY": "tests/crash/test_planted.py",
+    "DELETED_STAYS_NEXT": "tests/fast/test_index_table.py",
     "DELETE_INDEX_ONLY": "tests/crash/test_collection_steps.py",
     "FAILED_COMMIT_SETTLED": "tests/fast/test_changed_ledgers.py",
     "FORCE_EARLY": "tests/hostile/test_v3.py",
+    "GROUP_UNCHECKED": "tests/fast/test_journal_reader.py",
     "LIMBO_DENIES": "tests/hostile/test_statuses.py",
     "LIMBO_WRITES": "tests/hostile/test_statuses.py",
+    "OPEN_COLLECTED": "tests/fast/test_collector.py",
+    "RELEASED_EARLY": "tests/fast/test_entrylog_ids.py",
     "RISE_UNTOLD": "tests/fast/test_long_polls.py",
 }
 """The tests that fail with bugs which the worlds cannot find: peers there have one master key, do not defer syncs, do
 not wait for LACs, nobody judges ledgers that are deleted or in limbo, and the index hardly ever fails to commit while
-ledgers have changed.
+ledgers have changed. Or the state that shows the bug is rare in worlds, and one of the tests creates it.
 """

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not process.faults(), reason="build with BOOKIE_
 ROOT = Path(__file__).parents[2]
 FINDING = re.compile(r"^seed \d+: ", re.MULTILINE)
 FOUND = found_seeds()
-QUICK = ("ACK_NEXT_GROUP", "FENCE_RACE", "JOURNAL_NAMES_UNSYNCED", "LOG_NAMES_UNSYNCED", "MARK_LATE", "TRIM_MARKED")
+QUICK = ("FENCE_RACE", "JOURNAL_NAMES_UNSYNCED")
 
 
 def ended(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ import pytest
 SECONDS = int(os.environ.get("BOOKIE_ENGINE_SECONDS", "60"))
 NEW = int(os.environ.get("BOOKIE_NEW_SEEDS") or random.SystemRandom().randrange(1 << 40))
 """Where the new seeds begin; `make sim` draws and prints it, so that all processes of a run know the same."""
-ALWAYS = 60
+LATER = ("17", "25", "37")
 PLANS = sorted(map(str, (Path(__file__).parent / "plans").glob("*.json")))
 
 
@@ -37,11 +37,13 @@ def test_seeds_that_once_failed() -> None:
     played(",".join([seeds_of("seeds.txt"), *PLANS]))
 
 
-def test_some_seeds() -> None:
+@pytest.mark.parametrize("seeds", ["0:12", pytest.param("12:60", marks=pytest.mark.thorough)])
+def test_some_seeds(seeds: str) -> None:
     """A few worlds are played with every run of the tests."""
-    played(f"0:{ALWAYS}")
+    played(seeds)
 
 
+@pytest.mark.thorough
 def test_mostly_dead_logs_are_compacted() -> None:
     """Worlds that delete half of their ledgers make the bookie compact entry logs, and read the same afterwards."""
     compacted = re.search(r"(\d+) compacted", played("104,127,157"))
@@ -49,7 +51,9 @@ def test_mostly_dead_logs_are_compacted() -> None:
     assert int(compacted[1]) > 0
 
 
-@pytest.mark.parametrize("seed", ["1", "17", "25", "37"])
+@pytest.mark.parametrize(
+    "seed", ["1", *(pytest.param(seed, marks=pytest.mark.thorough) for seed in ("17", "25", "37"))]
+)
 def test_a_seed_is_always_the_same_world(seed: str) -> None:
     """Two processes play a seed call by call alike, with all threads, faults and times."""
     hashes = {re.search("^hash (.*)$", played(seed), re.MULTILINE)[1] for _ in range(2)}  # type: ignore[index]
@@ -64,12 +68,13 @@ def test_new_seeds(core: int) -> None:
     played(f"{first}:{first + (1 << 20)}", "--seconds", str(SECONDS))
 
 
-def test_a_cluster_in_one_world() -> None:
+@pytest.mark.parametrize("seeds", ["0:2", pytest.param("2:6", marks=pytest.mark.thorough)])
+def test_a_cluster_in_one_world(seeds: str) -> None:
     """Real bookies are killed, cut off, filled up and left without power while the real client writes and recovers.
 
     L1 to L10 hold, and two processes play a seed alike.
     """
-    outputs = [played("0:6", module="tests.engine.cluster") for _ in range(2)]
+    outputs = [played(seeds, module="tests.engine.cluster") for _ in range(2)]
     hashes = {re.search("^hash (.*)$", output, re.MULTILINE)[1] for output in outputs}  # type: ignore[index]
     assert len(hashes) == 1
 

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from bookie._fast.base.file import Files
 from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.entrylog.writer import EntryLog
+from tests.fixtures.draws import examples
 from tests.reference import entry_log as log_model
 from tests.storage.collecting import KEY, Collecting
 
@@ -355,7 +356,7 @@ def test_collection_against_a_model(tmp_path: Path) -> None:
     """B12, B13, B14 hold for any order of events."""
     Collection.root = tmp_path / "bookie"
     Collection.TestCase.settings = settings(
-        max_examples=20,
+        max_examples=examples(20),
         stateful_step_count=25,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.store.entry_ranges import entry_ranges
 from bookie._fast.store.storage import StorageEngine
+from tests.fixtures.draws import examples
 from tests.reference.entry_ranges import maximal_ranges
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
@@ -19,7 +20,7 @@ def stores(opened: Opened) -> StorageEngine:
     return opened.storage.stores
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.lists(st.tuples(st.sampled_from([3, 4]), st.integers(0, 60), st.booleans()), max_size=120))
 def test_ranges_are_those_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, adds: list[tuple[int, int, bool]]

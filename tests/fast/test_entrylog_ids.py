@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bookie._fast.entrylog.ids import COMPACTION, FLUSH, EntryLogIds
+from tests.fixtures.draws import examples
 
 
 def test_names_that_exist_are_skipped(tmp_path: Path) -> None:
@@ -132,5 +133,5 @@ class OpenSet(RuleBasedStateMachine):
 def test_open_set_against_a_model(tmp_path: Path) -> None:
     """Creating, closing, dropping and settling in any order keeps the set of open logs right."""
     OpenSet.directory = tmp_path
-    OpenSet.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    OpenSet.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
     OpenSet.TestCase().runTest()

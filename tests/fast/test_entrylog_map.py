@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.entrylog.map import read_map, scan_ledgers
 from bookie._fast.entrylog.writer import EntryLog
+from tests.fixtures.draws import examples
 from tests.reference import entry_log as model
 
 
@@ -22,7 +23,7 @@ def written(directory: Path, runs: list[tuple[int, int]]) -> Path:
 
 
 @given(runs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 99)), min_size=1, max_size=12))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_map_and_scan_agree(tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[int, int]]) -> None:
     """Map and scan agree on the bytes of each ledger, length words included."""
     path = written(tmp_path_factory.mktemp("logs"), runs)

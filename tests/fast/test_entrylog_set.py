@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bookie._fast.entrylog.set import EntryLogSet, bytes_max
+from tests.fixtures.draws import examples
 from tests.reference import entry_log, log_set
 
 
@@ -129,7 +130,7 @@ class LikeTheModel(RuleBasedStateMachine):
             self.directory.cleanup()
 
 
-LikeTheModel.TestCase.settings = settings(deadline=None, max_examples=30, stateful_step_count=30)
+LikeTheModel.TestCase.settings = settings(deadline=None, max_examples=examples(30), stateful_step_count=30)
 TestLikeTheModel = LikeTheModel.TestCase
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bookie._fast.entrylog.reader import EntryLogReader
 from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.entrylog.writer import EntryLog
+from tests.fixtures.draws import examples
 from tests.reference import entry_log as model
 from tests.reference.hexdump import golden
 
@@ -142,7 +143,7 @@ def test_what_was_not_synced_goes_with_the_writer(tmp_path: Path) -> None:
 
 
 @given(sizes=st.lists(st.lists(st.integers(0, 9000), min_size=1, max_size=4), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_every_sync_covers_all(tmp_path_factory: pytest.TempPathFactory, sizes: list[list[int]]) -> None:
     """After each sync an open log has the model's bytes, and zeros up to the end of the block."""
     directory = tmp_path_factory.mktemp("logs")
@@ -194,7 +195,7 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     ),
     scale=st.sampled_from([1, 700, 300_000]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 def test_writers_share_one_buffer(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str, int]], scale: int
 ) -> None:

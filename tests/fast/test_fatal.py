@@ -129,6 +129,7 @@ one.crash()
     )
 
 
+@pytest.mark.thorough
 def test_a_failed_sync_of_the_zeros_ahead_is_the_end(tmp_path: Path) -> None:
     """Even ENOSPC is fatal here: groups are in that file, and the next sync would not report that they were lost."""
     pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.index.rebuild import Rebuild
 from bookie._fast.index.view import Index, Reader
+from tests.fixtures.draws import examples
 from tests.reference import entry_log as model
 
 COUNT = itertools.count()
@@ -68,7 +69,7 @@ def stored(reader: Reader, ledgers: set[int]) -> Places:
     return places
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     logs=LOGS,
     wanted=st.none() | st.sets(st.integers(0, 4)),

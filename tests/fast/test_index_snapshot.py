@@ -231,6 +231,7 @@ def test_b7_a_child_of_the_past_under_an_open_index(index: Index, tmp_path: Path
     assert len(reader.walk(1000)) == 5 * LEDGERS
 
 
+@pytest.mark.thorough
 def test_b7_damage_that_was_there_at_the_start(tmp_path: Path) -> None:
     """B7: after 1,000 flips, or with branches to older copies, the open refuses, or answers are right or errors."""
     numbers, refused = random.Random(6), 0

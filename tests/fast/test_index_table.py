@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bookie._fast.index.view import Index, Reader
 from bookie.storage.tools.verify_index import verify_index
+from tests.fixtures.draws import examples
 from tests.reference.location_index import Model, Place
 
 LEDGERS = st.sampled_from([0, 1, 2**62])
@@ -196,5 +197,5 @@ class OverlappingPuts(RuleBasedStateMachine):
 
 TestOverlappingPuts = OverlappingPuts.TestCase
 TestOverlappingPuts.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

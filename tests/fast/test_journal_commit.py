@@ -23,6 +23,7 @@ from bookie._fast.base.file import Files
 from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.journal.reader import scan_journal
 from bookie._fast.store.direct import JournalWriter
+from tests.fixtures.draws import examples
 from tests.fixtures.faults import go_on
 from tests.reference import journal as model
 
@@ -98,7 +99,7 @@ def replayed(directory: Path, ids: list[int]) -> list[bytes]:
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     groups=st.lists(st.lists(st.integers(16, 9000), min_size=1, max_size=6), max_size=6),
     alignment=st.sampled_from([512, 4096]),

@@ -140,6 +140,7 @@ def test_a_mark_behind_the_end_is_torn(file: Path) -> None:
     assert scan_journal(file, ID, start=len(data) + 512).torn
 
 
+@pytest.mark.thorough
 def test_every_truncation_point(file: Path) -> None:
     """B3: a truncated journal of three groups gives exactly the whole groups, and is never reported as damaged."""
     ends = [len(model.build(ONE_BY_ONE[:n], ID)) for n in range(4)]
@@ -317,6 +318,7 @@ def test_a_record_longer_than_what_is_held(file: Path) -> None:
     assert (found.records, found.torn, found.damaged) == (0, True, False)
 
 
+@pytest.mark.thorough
 def test_a_large_group_behind_one_that_was_lost_tells(file: Path) -> None:
     """80 MiB of zeros in place of a group, followed by a valid group of 70 MiB, are damage and not the end."""
     lost = model.build([model.record(1, 0, bytes(80 << 20)), model.record(1, 1, bytes(70 << 20))], ID)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bookie._fast.server.long_polls import LongPolls
+from tests.fixtures.draws import examples
 from tests.reference.long_polls import Ledger, Polls
 from tests.reference.storage import entry, lac_packet
 from tests.storage.opened import Opened
@@ -123,7 +124,7 @@ class Waits(RuleBasedStateMachine):
 
 TestWaits = Waits.TestCase
 TestWaits.settings = settings(
-    max_examples=25, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(25), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from bookie._fast.cache.view import LedgerPages
 from bookie._fast.cache.write import WriteHalf
+from tests.fixtures.draws import examples
 from tests.reference.runs import NONE, Runs
 
 MIB = 1 << 20
@@ -104,7 +105,7 @@ class RunsMachine(RuleBasedStateMachine):
 
 
 TestRuns = RunsMachine.TestCase
-TestRuns.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRuns.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
 
 
 def test_a_writer_in_order_makes_one_run_a_page() -> None:
@@ -214,7 +215,7 @@ class PagesMachine(RuleBasedStateMachine):
 
 
 TestPages = PagesMachine.TestCase
-TestPages.settings = settings(max_examples=20, stateful_step_count=12, deadline=None)
+TestPages.settings = settings(max_examples=examples(20), stateful_step_count=12, deadline=None)
 
 
 def test_chunks_that_empty_are_joined() -> None:

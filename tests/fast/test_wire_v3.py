@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.wire import v3
 from bookie.errors import CODES
+from tests.fixtures.draws import examples
 from tests.golden.wire_v2 import E0, E3, K0, KP
 from tests.golden.wire_v3 import FRAMES, LAC_1
 from tests.reference import wire_v3 as model
@@ -52,7 +53,7 @@ def test_cut_anywhere(name: str) -> None:
 HEADER = field(1, field(1, 3) + field(2, 9) + field(3, 1))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(requests())
 @example(HEADER + field(106, b"\0\0"))
 @example(HEADER + b"\0\0")
@@ -61,7 +62,7 @@ def test_request_like_the_library(body: bytes) -> None:
     assert agrees(body)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(requests(), st.integers(0, 200), st.integers(0, 255), st.integers(0, 3))
 def test_damaged_request_like_the_library(body: bytes, at: int, byte: int, cut: int) -> None:
     """Requests with a changed byte and a truncated end are parsed as by the library."""

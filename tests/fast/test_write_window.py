@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bookie._fast.client.write_window import Add, WriteWindow
 from bookie.client.entries.digest import Digest, DigestType
+from tests.fixtures.draws import examples
 from tests.reference import record
 from tests.reference import write_window as model
 
@@ -137,7 +138,7 @@ class Course:
         assert all(add.done() == (add.entry < self.model.head) for add in self.adds)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(SIZES, st.integers(0, 2**62), st.integers(0, 2**32), st.booleans())
 def test_any_course(sizes: tuple[int, int, int], first: int, seed: int, advanced: bool) -> None:
     """Ids, records, acknowledged entries and entries to send again are the model's, also with ids far above 2^31."""

@@ -85,6 +85,7 @@ def test_no_line_of_the_log_holds_what_was_sent(bookies: Callable[..., list[Book
     assert any("decommission" in line and f"bookie_src: {size}, other fields: 6" in line for line in audited)
 
 
+@pytest.mark.thorough
 def test_strangers_do_not_fill_the_log(bookies: Callable[..., list[BookieProcess]], tmp_path: Path) -> None:
     """However often an unknown client asks for a change, there are ten lines per second, and the number left out."""
     tokens = tmp_path / "tokens"

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from bookie.auth.provider import Outcome
 from bookie.auth.sasl import SaslClient, SaslServer
 from bookie.auth.token import TokenClient, TokenServer
+from tests.fixtures.draws import examples
 from tests.hostile.auth_frames import EOK, ask, auth, log_in, receive, said, v2_auth
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import TIMEOUT_S, Peer, add, batch, read
@@ -129,7 +130,7 @@ def test_wrong_v2_messages_cost_the_connection(peer: Peer, frame: bytes) -> None
     assert peer.closed()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     messages=st.lists(st.one_of(st.binary(max_size=200), st.just(b"")), min_size=1, max_size=4), proper=st.booleans()
 )

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from bookie.storage.settings import MIB
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.draws import examples
 from tests.hostile.peer import Peer, add, batch, entry_of, read, records
 from tests.reference.wire_v2 import encode_request
 
@@ -94,6 +95,7 @@ def test_clients_that_never_read(bookies: Bookies, *, cold: bool) -> None:
         assert within_budget(bookie)
 
 
+@pytest.mark.thorough
 def test_clients_that_never_read_small_answers(bookies: Bookies) -> None:
     """S6: small responses are copied into the output budget, and peers that do not read are closed before others."""
     (bookie,) = bookies()
@@ -112,6 +114,7 @@ def test_clients_that_never_read_small_answers(bookies: Bookies) -> None:
         assert within_budget(bookie)
 
 
+@pytest.mark.thorough
 def test_frames_that_never_end(bookies: Bookies) -> None:
     """S5: a hundred connections send all but the last byte of a long frame, and the input budget holds."""
     (bookie,) = bookies()
@@ -141,6 +144,7 @@ def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
         assert all(peer.answer().body == stored(3) for peer in peers)
 
 
+@pytest.mark.thorough
 def test_no_descriptors_left(bookies: Bookies) -> None:
     """S7, B19: connections cannot take the disk's descriptors. The bookie refuses some, and accepts new ones later."""
     (bookie,) = bookies(1, journalMaxSizeMB="16", journalPreAllocSizeMB="1", flushInterval="100")
@@ -173,7 +177,7 @@ GARBAGE = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(garbage=GARBAGE)
 def throw(address: tuple[str, int], garbage: list[bytes]) -> None:
     """Send pieces on one connection, and correct reads on another in between."""

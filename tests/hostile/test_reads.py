@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.fixtures.draws import examples
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import Peer, add, batch, entry_of, read, records
 from tests.reference.batch_read import batch as expected_batch
@@ -61,7 +62,7 @@ def payload(seeded_random: random.Random, size: int) -> bytes:
     return seeded_random.randbytes(size)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=st.lists(steps, min_size=1, max_size=40), seed=st.integers(0, 2**32))
 def test_reads_answer_as_the_model(bookie: LocalBookie, peer: Peer, plan: list[tuple], seed: int) -> None:  # type: ignore[type-arg]
     """B7, B21: with gaps, repeated adds and any size limit, flushed or not, reads return what was added last."""

@@ -46,6 +46,7 @@ def test_bookies_come_and_go(new_bookie_cluster: Clusters) -> None:
     cluster.stop()
 
 
+@pytest.mark.thorough
 def test_a_stop_that_fails_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """If one bookie cannot be stopped, that is raised after the others have ended and the directory is removed."""
     with LocalCluster(3) as cluster:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bookie._fast.base import crc
 from bookie.errors import IncorrectParameter, LogTooLarge, MetadataSerializationError
 from bookie.metadata.records.logs import CONTROL, Commit, Log, parse_log, serialize_log
+from tests.fixtures.draws import examples
 
 EXAMPLE = "01 01 01 71 07 e8 07 05 03 d8 04 02 03 ad 46 f1 8d"
 NUMBERS = st.integers(0, (1 << 63) - 1)
@@ -20,7 +21,7 @@ LOGS = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(LOGS)
 def test_a_log_comes_back(log: Log) -> None:
     """Any ids in any order are restored, with nine bytes per id at most."""
@@ -36,7 +37,7 @@ def test_the_bytes_of_an_example() -> None:
     assert serialize_log("log", log).hex(" ") == EXAMPLE
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(LOGS, st.data())
 def test_damage_is_found(log: Log, data: st.DataObject) -> None:
     """A changed byte or a missing end is found."""

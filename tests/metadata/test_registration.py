@@ -107,6 +107,7 @@ def test_a_restarted_store_is_an_interruption(store_process: StoreProcess) -> No
     driver.stop()
 
 
+@pytest.mark.thorough
 def test_a_reconnection_to_zookeeper_is_an_interruption(own_zookeeper: ZooKeeperServer) -> None:
     """Its server may have been away for others, too."""
     cluster = ZooKeeperCluster(own_zookeeper)

@@ -52,6 +52,7 @@ def percentiles_rise(latency: dict[str, float]) -> bool:
 
 @pytest.mark.parametrize("order", [{}, {"random": True}], ids=["sequential", "random"])
 @pytest.mark.parametrize(("outstanding", "connections", "threads"), [(1, 1, 1), (300, 1, 1), (50, 3, 2)])
+@pytest.mark.thorough
 def test_single_reads_are_counted_and_verified(
     load: Load, read_server: tuple[int, int], order: dict[str, bool], outstanding: int, connections: int, threads: int
 ) -> None:

@@ -105,6 +105,7 @@ def reboot(bookie: BookieProcess) -> None:
     path.write_text(path.read_text().replace(boot_id(), "another"))
 
 
+@pytest.mark.thorough
 def test_b17_a_kill_with_an_unsynced_journal(bookies: Bookies) -> None:
     """The page cache keeps everything."""
     (bookie,) = bookies(**UNSYNCED, **PATIENT)

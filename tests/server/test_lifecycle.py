@@ -200,6 +200,7 @@ def test_a_failed_journal_write_ends_the_process(bookies: Bookies) -> None:
     assert bookie.stop() == 0
 
 
+@pytest.mark.thorough
 def test_a_read_only_bookie_refuses_adds(bookies: Bookies) -> None:
     """B15: EREADONLY while it is read-only, and only then."""
     writable, read_only = bookies(1) + bookies(1, forceReadOnlyBookie="true")
@@ -232,6 +233,7 @@ def stuff(connection: socket.socket) -> None:
     connection.sendall(read_frame(1, 0) * 50)
 
 
+@pytest.mark.thorough
 def test_a_client_that_never_reads_does_not_hold_up_a_stop(bookies: Bookies) -> None:
     """shutdownTimeoutMs bounds the wait for outstanding responses."""
     (bookie,) = bookies(shutdownTimeoutMs="2000")
@@ -240,6 +242,7 @@ def test_a_client_that_never_reads_does_not_hold_up_a_stop(bookies: Bookies) -> 
         assert bookie.stop() == 0
 
 
+@pytest.mark.thorough
 def test_a_second_signal_does_not_wait_for_answers(bookies: Bookies) -> None:
     """With an hour for a stop, only the second signal can have ended the wait; the flush is still done."""
     (bookie,) = bookies(shutdownTimeoutMs="3600000")
@@ -251,6 +254,7 @@ def test_a_second_signal_does_not_wait_for_answers(bookies: Bookies) -> None:
     assert not dirty(bookie)
 
 
+@pytest.mark.thorough
 def test_ephemeral_port(bookies: Bookies) -> None:
     """With bookiePort=0 and a fixed id, the ready line names the port."""
     (bookie,) = bookies(bookiePort="0", allowEphemeralPorts="true", bookieId="roaming")
@@ -259,6 +263,7 @@ def test_ephemeral_port(bookies: Bookies) -> None:
     socket.create_connection(bookie.address).close()
 
 
+@pytest.mark.thorough
 def test_environment_overrides(new_bookies: Bookies) -> None:
     """BK_key overrides the file."""
     (bookie,) = new_bookies()
@@ -273,6 +278,7 @@ def test_unknown_keys_warn(bookies: Bookies) -> None:
     assert "most similar known key is journalSyncData" in bookie.log_text()
 
 
+@pytest.mark.thorough
 def test_json_log(bookies: Bookies) -> None:
     """Every line is an object; one has the memory budget, which adds up."""
     (bookie,) = bookies(logFormat="json")
@@ -286,6 +292,7 @@ def test_json_log(bookies: Bookies) -> None:
     assert lines[-1]["msg"] == "the bookie has stopped"
 
 
+@pytest.mark.thorough
 def test_spinning_threads_do_not_keep_it_from_stopping(new_bookies: Bookies) -> None:
     """Measurements run with two Python threads at 100 %; the bookie still starts and stops cleanly."""
     (bookie,) = new_bookies()

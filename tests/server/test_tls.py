@@ -82,6 +82,7 @@ def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: 
     assert "of-enough-bytes" not in text
 
 
+@pytest.mark.thorough
 def test_check_looks_at_the_files(new_bookies: Bookies, ca: Authority) -> None:
     """`--check` names key, path and remedy in one line."""
     (bookie,) = new_bookies(1, **keys_of(ca))
@@ -193,6 +194,7 @@ def test_renewed_files(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureF
     assert "tlsCertificatePath" in errors[0].getMessage()
 
 
+@pytest.mark.thorough
 def test_a_running_bookie_looks_by_itself(bookies: Bookies, tmp_path: Path, ca: Authority) -> None:
     """Files that are replaced, as by tools that renew certificates, are noticed."""
     keys = keys_of(ca, tlsCertFilesRefreshDurationSeconds="1")

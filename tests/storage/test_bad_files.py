@@ -15,6 +15,7 @@ from bookie.errors import StartRefused
 from bookie.storage.bad_files import bad_logs, has_sound_index
 from bookie.storage.tools.check_logs import check_log
 from bookie.storage.tools.log_files import LogFile
+from tests.fixtures.draws import examples
 from tests.reference.storage import Stores, entry
 from tests.storage.opened import MIB, Opened, check_index
 
@@ -94,7 +95,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     Opened(tmp_path).stop()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.data())
 def test_any_head(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Any bytes give a result, and a header that passes the check is one that a scan accepts."""

@@ -49,6 +49,7 @@ def move_everything(one: Collecting) -> None:
     assert {result.outcome for result in one.cycle()} == {"unlinked"}
 
 
+@pytest.mark.thorough
 def test_reads_while_everything_moves(tmp_path: Path) -> None:
     """B21: four readers never see a wrong byte, a gap or an error while each log is compacted repeatedly."""
     one = Collecting(tmp_path, read_cache_bytes=128 * KIB, read_segment_bytes=32 * KIB, open_logs_max=2)

@@ -12,6 +12,7 @@ FILE = 0x1A2B
 RECORDS = [model.record(1, entry, bytes([entry]) * 90) for entry in range(6)]
 
 
+@pytest.mark.thorough
 def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
     """Whichever bit of the last group is flipped, nothing is lost, or it is known that the group was complete."""
     path = tmp_path / f"{FILE:x}.txn"
@@ -46,6 +47,7 @@ def test_what_a_cut_leaves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("alignment", [512, 4096])
+@pytest.mark.thorough
 def test_a_group_of_any_length_ends_where_it_ends(tmp_path: Path, alignment: int) -> None:
     """A group of any length is found to end where it ends. Closing fields followed by up to three bytes of padding
     were overlooked, so that one in a hundred starts after a kill was refused because of its mark.

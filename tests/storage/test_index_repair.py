@@ -399,6 +399,7 @@ def test_the_thread_repairs_by_itself(tmp_path: Path) -> None:
     one.stop()
 
 
+@pytest.mark.thorough
 def test_flips_anywhere_under_flushes(tmp_path: Path) -> None:
     """With random flips and a flush after each, the process lives, nothing is lost, and everything is found."""
     seeded_random = random.Random(5)

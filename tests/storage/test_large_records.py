@@ -15,6 +15,7 @@ from bookie._fast.base.bounds import BOUNDS, entry_bytes_max, group_entry_bytes,
 from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.index.rebuild import Rebuild
 from bookie._fast.index.view import Index
+from tests.fixtures.draws import examples
 from tests.storage.opened import MIB, STORAGE, Opened
 
 LARGE: dict[str, Any] = {
@@ -94,7 +95,7 @@ def tmp_path_for_index(tmp_path: Path) -> Path:
     return path
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.sampled_from([64 << 10, 1 * MIB - 1, 1 * MIB, 2 * MIB + 512]),
     st.sampled_from([512, 4096, 65536]),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bookie._fast.store.direct import Refused
+from tests.fixtures.draws import examples
 from tests.reference import storage as reference
 from tests.storage.opened import Opened, check_index
 
@@ -155,7 +156,7 @@ class StoresMachine(RuleBasedStateMachine):
 
 TestStores = StoresMachine.TestCase
 TestStores.settings = settings(
-    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(30), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

@@ -12,7 +12,6 @@ from bookie._fast.base.op_stats cimport op_note, op_view
 from bookie._fast.base.planted cimport (
     PLANT_ACK_AFTER_FAILURE,
     PLANT_ACK_EARLY,
-    PLANT_FULL_IS_WRITTEN,
     PLANT_SKIP_SYNC,
     PLANT_UNFINISHED_RECORDS,
     PLANT_WAKE_LOST,
@@ -222,8 +221,6 @@ cdef bint write_unwritten(Journal* journal, Waker* committer) noexcept nogil:
     claim(journal, <int64_t> (journal.position + journal.unwritten_bytes + extra))
     started = now_ns()
     rc = write_waiting(journal, group.base, journal.unwritten_bytes + extra, journal.position, committer == NULL)
-    if out_of_space(rc) and bk_planted(PLANT_FULL_IS_WRITTEN):
-        rc = 0
     if out_of_space(rc) and committer != NULL:
         hand_over(journal)
         return True

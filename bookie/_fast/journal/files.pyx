@@ -9,7 +9,7 @@ from bookie._fast.base.cursor cimport store_i64, store_u32
 from bookie._fast.base.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.base.file cimport PRIVATE_MODE, set_direct, sync_dir, write_full
 from bookie._fast.base.op_stats cimport op_note
-from bookie._fast.base.planted cimport PLANT_TRIM_MARKED, PLANT_ZEROS_OVER_GROUPS, bk_planted
+from bookie._fast.base.planted cimport PLANT_FULL_IS_WRITTEN, PLANT_TRIM_MARKED, PLANT_ZEROS_OVER_GROUPS, bk_planted
 from bookie._fast.base.sync cimport (
     bk_load,
     bk_load_u64,
@@ -75,6 +75,8 @@ cdef bint wait_for_space(Journal* journal, int rc, bint patient) noexcept nogil:
 cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uint64_t offset,
                        bint patient) noexcept nogil:
     cdef int rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
+    if out_of_space(rc) and bk_planted(PLANT_FULL_IS_WRITTEN):
+        return 0
     while rc != 0 and wait_for_space(journal, rc, patient):
         rc = write_full(journal.ops, journal.fd, data, size, <int64_t> offset)
     if rc == 0 and journal.full:

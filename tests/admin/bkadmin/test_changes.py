@@ -17,6 +17,7 @@ pytest_plugins = ["bookie.local.fixtures"]
 Clusters = Callable[..., LocalCluster]
 
 
+@pytest.mark.thorough
 def test_what_a_stopped_bookie_holds_is_copied(
     new_bookie_cluster: Clusters, bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -79,6 +80,7 @@ def test_logs_are_shown_and_go(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -
     assert bkadmin("logs", "show", "a/b", *uri).code == 1
 
 
+@pytest.mark.thorough
 def test_load_is_driven_and_told(new_bookie_cluster: Clusters, bkadmin: BkAdmin) -> None:
     """All three workloads run, on ledgers that are deleted afterwards, or kept and read again."""
     uri = new_bookie_cluster(1).uri

@@ -86,6 +86,7 @@ def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) ->
     assert bkadmin("endpointinfo", pair[1].id).code == 1
 
 
+@pytest.mark.thorough
 def test_cookies(pair: list[BookieProcess], bkadmin: BkAdmin, tmp_path: Path) -> None:
     """The generated cookie equals the bookie's. A running bookie keeps its cookie; others are changed and deleted."""
     instance = bkadmin("whatisinstanceid", "-o", "json").json["instance_id"]
@@ -146,6 +147,7 @@ def test_entries_are_written_and_read(pair: list[BookieProcess], bkadmin: BkAdmi
     assert (few.code, few.out) == (1, "")
 
 
+@pytest.mark.thorough
 def test_reading_that_ends_early(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
     """If a bookie fails in between, the entries read so far are shown and marked as partial, with exit code 3; if
     nothing can be read, it is an error.
@@ -170,6 +172,7 @@ def test_a_test_that_fails_leaves_no_ledger(pair: list[BookieProcess], bkadmin: 
     assert bkadmin("listledgers", "-o", "json").json["ledgers"] == []
 
 
+@pytest.mark.thorough
 def test_slips_of_the_pen(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
     """An unknown bookie id is not silently accepted; the cookie of a running bookie stays; the metadata of all ledgers
     of a list is read before any bookie is told.
@@ -218,6 +221,7 @@ def test_a_bookie_is_taken_out(
     assert bkadmin("cookie_get", leaving.id).code == 1
 
 
+@pytest.mark.thorough
 def test_replication(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkAdmin) -> None:
     """Marks are listed by bookie; the switch and the delay are those that replication workers use."""
     driver.replication.mark(7, ["b:1"], 1000)

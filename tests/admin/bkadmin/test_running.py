@@ -182,6 +182,7 @@ def test_unknown_things_at_a_bookie(bookie: BookieProcess, bkadmin: BkAdmin) -> 
         assert says in done.err
 
 
+@pytest.mark.thorough
 def test_roles_and_tls(
     tmp_path: Path,
     bookies: Callable[..., list[BookieProcess]],
@@ -319,6 +320,7 @@ class HalfAnAnswer(StoredServicer):
         context.abort(grpc.StatusCode.UNAVAILABLE, "Socket closed")
 
 
+@pytest.mark.thorough
 def test_a_list_that_is_cut_off(bkadmin: BkAdmin) -> None:
     """What was received is shown and marked as partial; the exit code is 3."""
     pool = futures.ThreadPoolExecutor(2)

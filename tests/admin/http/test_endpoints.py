@@ -146,6 +146,7 @@ def test_what_is_wrong_with_a_request_is_said(cluster_of: Callable[..., Cluster]
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.thorough
 def test_probes_differ(cluster_of: Callable[..., Cluster]) -> None:
     """OP4: a read-only bookie is ready; a bookie stops properly under requests. The text says in which state it is."""
     cluster = cluster_of()
@@ -160,6 +161,7 @@ def test_probes_differ(cluster_of: Callable[..., Cluster]) -> None:
     assert bookie.wait() == 0
 
 
+@pytest.mark.thorough
 def test_openmetrics_for_who_asks(cluster_of: Callable[..., Cluster]) -> None:
     """The `Accept` header of a scrape selects the format."""
     answer = cluster_of().port.ask(

@@ -61,6 +61,7 @@ def test_roles_and_the_audit(cluster_of: Callable[..., Cluster], tmp_path: Path)
     assert OPERATE not in shown
 
 
+@pytest.mark.thorough
 def test_the_command_of_the_page(cluster_of: Callable[..., Cluster], tmp_path: Path) -> None:
     """The shell command in docs/http.md works; without its token it is refused."""
     (line,) = re.findall(r"^    (curl .*)$", PAGE.read_text(), re.MULTILINE)
@@ -116,6 +117,7 @@ def test_the_console_is_served_under_a_strict_policy(cluster_of: Callable[..., C
     assert port.ask("GET", "/console/app.js", if_none_match=script.headers["etag"]).status == 304
 
 
+@pytest.mark.thorough
 def test_silent_connections_keep_nobody_out(cluster_of: Callable[..., Cluster]) -> None:
     """With as many silent connections as the port accepts, probes are refused at once, and served when these end."""
     port = cluster_of().port

@@ -50,6 +50,7 @@ def test_names_of_the_port() -> None:
     assert no.value.status == 421
 
 
+@pytest.mark.thorough
 def test_every_bind_has_a_list(cluster_of: Callable[..., Cluster]) -> None:
     """DNS rebinding: a foreign name is refused on every address and path; probes and scrapes by address are not."""
     bookie = cluster_of(

@@ -82,6 +82,7 @@ def test_leaving_forces_on_asyncio(uri: str) -> None:
 
 @pytest.mark.parametrize("how", ["with", "close"])
 @pytest.mark.parametrize("trouble", ["hangs", "is killed"])
+@pytest.mark.thorough
 def test_a_force_that_fails_when_leaving(cluster: list[BookieProcess], uri: str, how: str, trouble: str) -> None:
     """A bookie does not sync: the error says which entries are lost, and the ledger ends after the last forced one."""
     bookie = cluster[2]
@@ -152,6 +153,7 @@ def test_leaving_with_a_missing_id_does_not_wait(uri: str, monkeypatch: pytest.M
     assert asyncio.run(scenario()) == -1
 
 
+@pytest.mark.thorough
 def test_callers_that_wait_for_room_in_any_order_of_their_ids(uri: str) -> None:
     """A small window, and a task for each id: each goes on when its id is the next, whatever else waits."""
 

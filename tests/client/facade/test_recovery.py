@@ -93,6 +93,7 @@ def test_a_last_ensemble_that_holds_nothing(three: list[BookieProcess], bk: Book
         assert reader.metadata.segments == changed.segments
 
 
+@pytest.mark.thorough
 def test_too_few_bookies_to_tell(three: list[BookieProcess], bk: BookKeeper, driver: MetadataDriver) -> None:
     """L9: nothing is closed while bookies are down that may hold more entries; with them, the ledger is closed."""
     ledger = left_open(three, 3)
@@ -107,6 +108,7 @@ def test_too_few_bookies_to_tell(three: list[BookieProcess], bk: BookKeeper, dri
         holds_everything(reader)
 
 
+@pytest.mark.thorough
 def test_many_recover_at_once_and_the_end_is_final(bk: BookKeeper, driver: MetadataDriver) -> None:
     """L5, L10: ten clients close a ledger at the same end, which its writer cannot change later."""
     writer = bk.create_ledger(write_quorum_size=3)

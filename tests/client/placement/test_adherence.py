@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from bookie.client.contracts import Adherence
 from bookie.client.placement.adherence import mended
 from tests.client.placement.clusters import BOOKIES, placed
+from tests.fixtures.draws import examples
 
 RACKS = st.dictionaries(st.sampled_from(BOOKIES), st.sampled_from(["/a", "/b", "/c"]), min_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(places=RACKS, size=st.integers(2, 4), write=st.integers(1, 4), racks_min=st.integers(1, 3), data=st.data())
 def test_the_fewest_are_replaced(
     places: dict[str, str], size: int, write: int, racks_min: int, data: st.DataObject

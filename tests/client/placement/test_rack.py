@@ -20,6 +20,7 @@ from tests.client.placement.clusters import (
     spread,
     windows,
 )
+from tests.fixtures.draws import examples
 
 DEFAULT = "/default-rack"
 RULES = st.fixed_dictionaries(
@@ -27,7 +28,7 @@ RULES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     places=CLUSTERS,
     quorums=QUORUMS,
@@ -74,7 +75,7 @@ def test_ensembles_are_spread_whenever_they_can_be(
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     places=CLUSTERS,
     ensemble=st.lists(st.sampled_from(BOOKIES), min_size=1, max_size=5, unique=True),

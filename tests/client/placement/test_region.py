@@ -16,6 +16,7 @@ from bookie.client.placement.locations import Locations
 from bookie.client.placement.region import RegionPlacement
 from bookie.errors import ConfigurationError, NotEnoughBookies, QuorumError
 from tests.client.placement.clusters import BOOKIES, FREE, QUORUMS, Clock, Table, placed_by, windows
+from tests.fixtures.draws import examples
 
 DEFAULT = "/default-region/default-rack"
 PLACES = ["/x/1", "/x/2", "/y/1", "/y/2", "/z/1", DEFAULT]
@@ -42,7 +43,7 @@ def durable(regions: list[str], write_quorum: int, ack_quorum: int, least: int) 
     return True
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     places=CLUSTERS,
     quorums=QUORUMS,

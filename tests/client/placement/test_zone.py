@@ -14,6 +14,7 @@ from bookie.client.placement.locations import Locations
 from bookie.client.placement.zone import ZonePlacement
 from bookie.errors import ConfigurationError, NotEnoughBookies, QuorumError
 from tests.client.placement.clusters import BOOKIES, FREE, Clock, Table, placed_by, windows
+from tests.fixtures.draws import examples
 
 DEFAULT = "/default-zone/default-upgradedomain"
 PLACES = [f"/{zone}/{domain}" for zone in "xyz" for domain in (1, 2)]
@@ -44,7 +45,7 @@ def judged(homes: list[str], write_quorum: int, least: int, desired: int) -> Adh
     return min(verdicts)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     places=CLUSTERS,
     sizes=st.sampled_from([(3, 3), (4, 4), (6, 3), (5, 5), (4, 2), (5, 3)]),

@@ -10,7 +10,10 @@ from bookie.client.replication.audits import Audits
 from bookie.metadata.records.replication import Check
 from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
 
-pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+pytestmark = [
+    pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
+    pytest.mark.thorough,
+]
 
 
 @pytest.mark.thorough

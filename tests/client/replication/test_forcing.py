@@ -11,7 +11,10 @@ from bookie.errors import IllegalOperation, LedgerRecoveryError
 from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.replication.conftest import GHOST, SIZE, Cluster, comes_true, until
 
-pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+pytestmark = [
+    pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
+    pytest.mark.thorough,
+]
 
 GHOSTS = (GHOST, "10.255.255.2:3181")
 

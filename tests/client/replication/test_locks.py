@@ -14,7 +14,10 @@ from bookie.client.replication.worker import ReplicationWorker
 from bookie.metadata.records.replication import Claim
 from tests.client.replication.conftest import GHOST, Cluster, comes_true
 
-pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+pytestmark = [
+    pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
+    pytest.mark.thorough,
+]
 LEDGER = 7
 
 

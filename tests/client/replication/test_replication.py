@@ -257,6 +257,7 @@ def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
     asyncio.run(forget())
 
 
+@pytest.mark.thorough
 def test_a_bookie_dies_and_is_decommissioned(cluster: Cluster) -> None:
     """OP1: a killed bookie's ledgers are copied and read without it; the one with a single replica is reported."""
     one, two, dying, four = cluster.ids

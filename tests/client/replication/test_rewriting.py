@@ -9,7 +9,10 @@ from bookie.client.replication.restoring import Restored, rewrite
 from bookie.client.replication.rewriting import Run, Runs
 from tests.client.replication.conftest import GHOST, Cluster
 
-pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+pytestmark = [
+    pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
+    pytest.mark.thorough,
+]
 
 
 def rewritten(cluster: Cluster, found: Mapping[int, Runs], *, replace: bool = False) -> list[Restored]:

@@ -201,6 +201,7 @@ def test_killed_bookies_are_replaced(five: list[BookieProcess]) -> None:
     run(scenario())
 
 
+@pytest.mark.thorough
 def test_paused_bookie(five: list[BookieProcess]) -> None:
     """A hung bookie delays no add if the ack quorum does not need it, and is replaced after its timeout."""
 
@@ -225,6 +226,7 @@ def test_paused_bookie(five: list[BookieProcess]) -> None:
     run(scenario())
 
 
+@pytest.mark.thorough
 def test_read_only_bookie(five: list[BookieProcess], new_bookies: Callable[..., list[BookieProcess]]) -> None:
     """A bookie that became read-only is replaced, even if ensemble changes are delayed."""
     (read_only,) = new_bookies(1, metadataServiceUri=uri_of(five[0]), forceReadOnlyBookie="true")

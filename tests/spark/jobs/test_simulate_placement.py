@@ -13,6 +13,7 @@ SMALL = ["simulate-placement", "--bookies", "30", "--racks", "5", "--ledgers", "
          "--weights", "median:3", "--add", "3@0.5"]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_runs_are_compared_drawn_and_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each run has a row and a course; results do not depend on the number of processes; finished runs are kept."""
     words = [*SMALL, "--state", str(tmp_path / "state"), "-o", "json"]
