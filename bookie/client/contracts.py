@@ -8,7 +8,7 @@ Everything runs on one event loop, and all calls must be made from it.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import Protocol
 
 import numpy as np
@@ -68,6 +68,19 @@ class SenderOwner(Protocol):
     def on_room(self) -> None:
         """Handle that the sender is no longer full."""
         ...
+
+
+class Fallback(StrEnum):
+    """Why entries that were requested in a batch were read one by one."""
+
+    DISABLED = "disabled"
+    """`batchReadEnabled=false`."""
+    STRIPED = "striped"
+    """The ensemble is larger than the write quorum, so no bookie has consecutive entries."""
+    UNSUPPORTED = "unsupported"
+    """No bookie of the ensemble supports batch reads."""
+    FAILED = "failed"
+    """Those that support them failed, and others may have the entries."""
 
 
 class Bookies(Protocol):
@@ -136,6 +149,10 @@ class Bookies(Protocol):
 
         That depends on the protocol, on what the bookie advertises, and on its earlier responses.
         """
+        ...
+
+    def fell_back(self, reason: Fallback) -> None:
+        """Note that entries that were requested in a batch are read one by one."""
         ...
 
     async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:

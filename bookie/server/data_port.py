@@ -240,12 +240,12 @@ class DataPort:
         """Return the counts of authenticated users, by name."""
         return self._workers.users() if self._workers is not None else []
 
-    def batches(self) -> BatchView:
-        """Return batch reads of both protocols in the histograms of BP-62:
-        `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms) and `…_RESPONSE_SIZE` (bytes of entries with their
-        lengths). A failed read only has a time.
+    def batches(self) -> tuple[BatchView, BatchView]:
+        """Return the batch reads that failed, and those that succeeded, in the histograms of BP-62:
+        `bookkeeper_server_BATCH_READ_ENTRY_REQUEST` (ms) and `…_RESPONSE_SIZE` (bytes of the frame).
         """
-        return merged([tally(()), *(loop.batches() for loop in self._loops)])
+        failed, well = zip(tally(()), *(loop.batches() for loop in self._loops), strict=True)
+        return merged(failed), merged(well)
 
     def ops(self) -> list[tuple[dict[str, tuple[OpView, OpView]], list[OpView]]]:
         """Return the request times of each loop in ns: by name, failed and successful, and of adds by journal."""

@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 from bookie._fast.client.read_run import ReadRun
 from bookie.availability import AvailableEntries
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import SenderOwner
+from bookie.client.contracts import Fallback, SenderOwner
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
@@ -253,6 +253,9 @@ class ClientBookies:
 
     def batches(self, bookie: str) -> bool:
         return bookie not in self.no_batches
+
+    def fell_back(self, reason: Fallback) -> None:
+        """Count nothing: `batch_read` shows which entries were requested in a batch."""
 
     async def wait_for_lac(self, bookie: str, ledger: int, previous_lac: int, timeout_ms: int) -> ReadAnswer:
         if self._v2:

@@ -8,7 +8,7 @@ from bookie._fast.base.op_stats cimport OpStats
 
 cdef enum LoopOp:
     LOOP_ADD = 0
-    LOOP_READ = 1                # single and batched
+    LOOP_READ = 1                # of a single entry
     LOOP_READ_FENCE = 2
     LOOP_READ_LONG_POLL = 3
     LOOP_WRITE_LAC = 4
@@ -17,7 +17,7 @@ cdef enum LoopOp:
     LOOP_BOOKIE_INFO = 7
     LOOP_LIST_ENTRIES = 8
     LOOP_WRITE_CLOSE = 9
-    LOOP_OTHER = 10              # not shown
+    LOOP_OTHER = 10              # not shown; batch reads have histograms of their own
     LOOP_CHANNEL_WRITE = 11      # writing all responses of a round
     LOOP_ADD_BLOCKED = 12        # waits for room
     LOOP_FENCE_WAIT = 13         # until a fence is durable

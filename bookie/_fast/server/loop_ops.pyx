@@ -39,7 +39,11 @@ cdef int op_of(uint8_t op, uint32_t flags) noexcept nogil:
     if op == ADD_ENTRY:
         return LOOP_ADD
     if op == READ_ENTRY or op == BATCH_READ_ENTRY:
-        return LOOP_READ_FENCE if flags & FENCE else LOOP_READ_LONG_POLL if flags & LONG_POLL else LOOP_READ
+        if flags & FENCE:
+            return LOOP_READ_FENCE
+        if flags & LONG_POLL:
+            return LOOP_READ_LONG_POLL
+        return LOOP_READ if op == READ_ENTRY else LOOP_OTHER
     if op == WRITE_LAC:
         return LOOP_WRITE_LAC
     if op == READ_LAC:

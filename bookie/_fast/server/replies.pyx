@@ -30,7 +30,7 @@ from bookie._fast.server.directory_ops cimport (
 from bookie._fast.server.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
-from bookie._fast.server.stats cimport batch_note
+from bookie._fast.server.stats cimport batch_sized, batch_took
 from bookie._fast.store.gather cimport answer_release, region_unpin
 from bookie._fast.store.ledger_writes cimport stores_explicit_lac
 from bookie._fast.store.stores cimport Store, store_of
@@ -94,11 +94,16 @@ cdef Status write_code(IoLoop* loop, Conn* conn, uint8_t protocol, uint8_t op, u
                        int64_t entry, uint64_t request_id, Status status) noexcept nogil:
     cdef uint8_t frame[V3_ANSWER_MOST]
     cdef uint8_t* out
+    cdef uint32_t size
     if status != OK:
         loop.stats.errors[<int> status] += 1
     if protocol == V3_VERSION:
-        return put(conn, frame, v3_answer(frame, op, request_id, status, ledger, entry))
+        size = v3_answer(frame, op, request_id, status, ledger, entry)
+        if op == BATCH_READ_ENTRY:
+            batch_sized(&loop.batches, False, size)
+        return put(conn, frame, size)
     if op == BATCH_READ_ENTRY:
+        batch_sized(&loop.batches, False, FRAME_PREFIX + BATCH_ANSWER_BYTES)
         out = conn_reserve(conn, FRAME_PREFIX + BATCH_ANSWER_BYTES)
         if out == NULL:
             return CLOSED
@@ -112,6 +117,8 @@ cdef Status write_code(IoLoop* loop, Conn* conn, uint8_t protocol, uint8_t op, u
 
 
 cdef Status reply_code(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
+    if request.op == BATCH_READ_ENTRY:
+        batch_took(&loop.batches, False, now_ns() - loop.now)
     op_now(&loop.ops, op_of(request.op, request.flags), status == OK)
     return write_code(loop, conn, request.protocol, request.op, request.version, request.ledger, request.entry,
                       request.request_id, status)
@@ -119,8 +126,12 @@ cdef Status reply_code(IoLoop* loop, Conn* conn, const Request* request, Status 
 
 cdef Status reply_refused(IoLoop* loop, Conn* conn, const Request* request, Status status) noexcept nogil:
     cdef uint8_t frame[V3_ANSWER_MOST]
+    cdef uint32_t size = v3_refusal(frame, request, status)
     loop.stats.errors[<int> status] += 1
-    return put(conn, frame, v3_refusal(frame, request, status))
+    if request.op == BATCH_READ_ENTRY:
+        batch_took(&loop.batches, False, now_ns() - loop.now)
+        batch_sized(&loop.batches, False, size)
+    return put(conn, frame, size)
 
 
 cdef void note_add(IoLoop* loop, const Ack* ack) noexcept nogil:
@@ -241,8 +252,9 @@ cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, 
     cdef uint32_t most = COPY_MOST if conn_affords(conn, answer.bytes) else COPY_LEAST
     cdef bint copied = longer == 0 and answer.bytes <= <uint64_t> answer.count * most
     cdef uint32_t i
-    cdef Status status = put(conn, head, v3_batch_head(head, request.request_id, request.ledger, request.entry, payload,
-                                                       tail))
+    cdef uint32_t size = v3_batch_head(head, request.request_id, request.ledger, request.entry, payload, tail)
+    cdef Status status = put(conn, head, size)
+    batch_sized(&(<IoLoop*> conn.loop).batches, True, <int64_t> size + payload + tail.size)
     for i in range(answer.slices):
         if status != OK:
             drop_parts(answer, i)
@@ -295,7 +307,7 @@ cdef void note_time(IoLoop* loop, const ReadRequest* request, bint success, cons
     if request.op == BATCH_READ_ENTRY:
         now = now_ns()
         took = now - request.phase_ns    # without a wait for the LAC or a fence
-        batch_note(&loop.batches, took, <int64_t> found.bytes if found != NULL else -1)
+        batch_took(&loop.batches, success, took)
         took -= request.queued_ns
         op_took(&loop.ops, op_of(request.op, request.flags), success, now - request.begun)
     else:
@@ -358,6 +370,7 @@ cdef Status write_nothing_new(Conn* conn, const ReadRequest* request, const V3Ta
     cdef Status status
     if request.op == BATCH_READ_ENTRY:
         size = v3_batch_head(head, request.request_id, request.ledger, ENTRY_ID_LAST, 0, tail)
+        batch_sized(&(<IoLoop*> conn.loop).batches, True, size + tail.size)
     else:
         size = v3_read_head(head, request.request_id, request.ledger, ENTRY_ID_LAST, False, 0, tail)
     status = put(conn, head, size)
@@ -402,6 +415,7 @@ cdef Status reply_read(IoLoop* loop, Conn* conn, const ReadRequest* request, Ans
     loop.stats.read_entries += answer.count
     if request.op == BATCH_READ_ENTRY:
         payload = <uint32_t> answer.bytes
+        batch_sized(&loop.batches, True, <int64_t> FRAME_PREFIX + BATCH_ANSWER_BYTES + payload)
         out = conn_reserve(conn, FRAME_PREFIX + BATCH_ANSWER_BYTES)
         if out != NULL:
             v2_batch_answer(out, request.version, 0, request.ledger, request.entry, request.request_id, payload)

@@ -9,11 +9,11 @@ cdef enum:
     SIZE_EDGES = 8
 
 cdef struct BatchStats:
-    # Bucket i counts values above edge i - 1 and not above edge i; the last one counts values above all edges.
-    int64_t times[TIME_EDGES + 1]
-    int64_t sizes[SIZE_EDGES + 1]
-    int64_t sum_ns
-    int64_t sum_bytes
+    # By success. Bucket i counts values above edge i - 1 and not above edge i; the last one, values above all edges.
+    int64_t times[2][TIME_EDGES + 1]
+    int64_t sizes[2][SIZE_EDGES + 1]
+    int64_t sum_ns[2]
+    int64_t sum_bytes[2]
 
 cdef enum:
     CODES = 20
@@ -56,7 +56,9 @@ cdef struct LoopStats:
     int64_t upgrades         # connections that changed to TLS
     int64_t errors[CODES]    # by Status
 
-# Count a batch read answered after `ns`, with `size` bytes of records; -1 for an error, which has no size.
-cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil
-# Return a BatchView.
+# Count a batch read answered after `ns`.
+cdef void batch_took(BatchStats* stats, bint success, int64_t ns) noexcept nogil
+# Count the response to a batch read: a frame of `size` bytes, with its length word.
+cdef void batch_sized(BatchStats* stats, bint success, int64_t size) noexcept nogil
+# Return a BatchView of failures, and one of successes.
 cdef object batch_view(const BatchStats* stats)

@@ -42,21 +42,28 @@ cdef inline int bucket(const int64_t* edges, int count, int64_t unit, int64_t va
     return count
 
 
-cdef void batch_note(BatchStats* stats, int64_t ns, int64_t size) noexcept nogil:
-    bk_count(&stats.times[bucket(time_edges, TIME_EDGES, NS_IN_MS, ns)], 1)
-    bk_count(&stats.sum_ns, ns)
-    if size >= 0:
-        bk_count(&stats.sizes[bucket(size_edges, SIZE_EDGES, 1, size)], 1)
-        bk_count(&stats.sum_bytes, size)
+cdef void batch_took(BatchStats* stats, bint success, int64_t ns) noexcept nogil:
+    bk_count(&stats.times[success][bucket(time_edges, TIME_EDGES, NS_IN_MS, ns)], 1)
+    bk_count(&stats.sum_ns[success], ns)
+
+
+cdef void batch_sized(BatchStats* stats, bint success, int64_t size) noexcept nogil:
+    bk_count(&stats.sizes[success][bucket(size_edges, SIZE_EDGES, 1, size)], 1)
+    bk_count(&stats.sum_bytes[success], size)
 
 
 cdef object batch_view(const BatchStats* stats):
+    return tuple([outcome_view(stats, success) for success in range(2)])
+
+
+cdef object outcome_view(const BatchStats* stats, bint success):
     return BatchView(
         Histogram(tuple([time_edges[i] for i in range(TIME_EDGES)]),
-                  tuple([bk_load(&stats.times[i]) for i in range(TIME_EDGES + 1)]),
-                  <double> bk_load(&stats.sum_ns) / <double> NS_IN_MS),
+                  tuple([bk_load(&stats.times[success][i]) for i in range(TIME_EDGES + 1)]),
+                  <double> bk_load(&stats.sum_ns[success]) / <double> NS_IN_MS),
         Histogram(tuple([size_edges[i] for i in range(SIZE_EDGES)]),
-                  tuple([bk_load(&stats.sizes[i]) for i in range(SIZE_EDGES + 1)]), bk_load(&stats.sum_bytes)))
+                  tuple([bk_load(&stats.sizes[success][i]) for i in range(SIZE_EDGES + 1)]),
+                  bk_load(&stats.sum_bytes[success])))
 
 
 def merged(views) -> BatchView:
@@ -71,10 +78,11 @@ def merged(views) -> BatchView:
     ])
 
 
-def tally(answers) -> BatchView:
-    """Count these (nanoseconds, bytes) pairs and return the resulting view. For tests."""
+def tally(answers) -> tuple:
+    """Count these (success, nanoseconds, bytes) and return the views of failures and of successes."""
     cdef BatchStats stats
     memset(&stats, 0, sizeof(stats))
-    for ns, size in answers:
-        batch_note(&stats, ns, size)
+    for success, ns, size in answers:
+        batch_took(&stats, success, ns)
+        batch_sized(&stats, success, size)
     return batch_view(&stats)

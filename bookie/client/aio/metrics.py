@@ -22,5 +22,8 @@ def client_families(cluster: KnownCluster) -> list[Family]:
               len(bookies.excluded())),
         gauge("bookie_client_bookies_unknown", "Bookies whose free space is unknown.", len(cluster.info.errors)),
         Family("bookie_client_pending_requests", Kind.GAUGE, "Requests to a bookie without an answer yet.", pending),
+        gauge("bookie_client_unbatched_bookies", "Bookies whose entries are read one by one: no batch reads there.",
+              bookies.unbatched),
+        *bookies.batch_stats.families(),
         *families(chances(cluster.writable, cluster.info.known, bookies.config)),
     ]  # fmt: skip

@@ -89,6 +89,7 @@ class Handle(Generic[R]):
         self._thread = thread
         self._handle = handle
         self._direct = DirectReads(thread, handle, bookies)
+        self._batch_stats = bookies.batch_stats
 
     @property
     def id(self) -> int:
@@ -190,6 +191,7 @@ class Handle(Generic[R]):
         """
         began = time.monotonic()
         if (batch := self._direct.batch_read(first, max_count, max_size, timeout)) is not None:
+            self._batch_stats.read(time.monotonic() - began, len(batch), batch.nbytes)
             return batch
         call = self._handle.batch_read(first, max_count, max_size)
         return self._thread.run(call, self._direct.left(began, timeout))

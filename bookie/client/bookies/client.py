@@ -13,12 +13,13 @@ from bookie.auth.registry import open_client
 from bookie.auth.settings import ClientAuthSettings
 from bookie.availability import AvailableEntries
 from bookie.client.bookies.addresses import Registered, resolver
+from bookie.client.bookies.batch_stats import BatchStats
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
 from bookie.client.bookies.peer import Peer
 from bookie.client.bookies.sender import Sender
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import SenderOwner
+from bookie.client.contracts import Fallback, SenderOwner
 from bookie.client.direct.pool import DirectPool
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
@@ -26,7 +27,7 @@ from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
 from bookie.client.wire.tls import tls_of
-from bookie.errors import ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
+from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
 __all__ = ["BookieClient"]
 
@@ -60,6 +61,7 @@ class BookieClient:
         self._connector = connector or connector_of(self.config)
         self._resolve = resolver(registered)
         self.health = Health(self.config, chance or Random(), asyncio.get_running_loop().time, health_checks)
+        self.batch_stats = BatchStats()
         self._peers: dict[str, Peer] = {}
         self._closed = False
 
@@ -145,18 +147,24 @@ class BookieClient:
         """
         peer = self._peer(bookie)
         unknown = self._v3 and peer.extensions is None
-        if (unknown and BATCH_READ not in await peer.known()) or not peer.batches():
+        lacking = unknown and BATCH_READ not in await peer.known()
+        if not peer.batches() or lacking:
             raise IllegalOperation(f"{bookie}: ledger {ledger}: it does not support batch reads; read entry by entry")
         link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)
         timeout_s = self.config.read_timeout_s
+        now = asyncio.get_running_loop().time
+        began_s = now()
         try:
             batch: StoredBatch = await link.ask(
                 link.wire.batch_read(ledger, start, max_count, size, flags, master_key, timeout_s)
             )
-        except IllegalOperation:
-            peer.refused_batch()
+        except BookKeeperError as error:
+            self.batch_stats.failed(now() - began_s)
+            if isinstance(error, IllegalOperation):
+                peer.refused_batch()
             raise
+        self.batch_stats.read(now() - began_s, len(batch), len(batch.buffer))
         peer.served_batch()
         return batch
 
@@ -208,6 +216,15 @@ class BookieClient:
     def batches(self, bookie: str) -> bool:
         """Return whether a batch read may be tried at this bookie; also if nothing is known about it yet."""
         return self._peer(bookie).batches()
+
+    @property
+    def unbatched(self) -> int:
+        """The number of bookies known to this client from which entries are read one by one at present."""
+        return sum(not peer.may_batch for peer in self._peers.values())
+
+    def fell_back(self, reason: Fallback) -> None:
+        """Note that entries that were requested in a batch are read one by one."""
+        self.batch_stats.fell_back(reason)
 
     def serves_batches(self, bookie: str) -> bool:
         """Return whether it is known that this bookie serves batch reads."""

@@ -157,9 +157,13 @@ class Peer:
         elif not self.served_batches:
             seconds = ADVERTISED_REFUSED_S if advertised else BATCHES_REFUSED_S
             self._batches_refused_until = asyncio.get_running_loop().time() + seconds
-            if not advertised and not self._batches_off:
-                self._batches_off = True
-                log.info("reading single entries: bookieId=%s does not support batch reads", self.bookie)
+            if not advertised:
+                self._say_unbatched()
+
+    def _say_unbatched(self) -> None:
+        if not self._batches_off:
+            self._batches_off = True
+            log.info("reading single entries: bookieId=%s does not support batch reads", self.bookie)
 
     def served_batch(self) -> None:
         """Note that the bookie supports batch reads."""
@@ -169,7 +173,14 @@ class Peer:
             log.info("reading in batches: bookieId=%s supports batch reads by now", self.bookie)
 
     def batches(self) -> bool:
-        """Return whether a batch read may be tried."""
+        """Return whether a batch read may be tried, and if not, say so once in the log."""
+        if not self.may_batch and not self._config.use_v2_wire_protocol:
+            self._say_unbatched()
+        return self.may_batch
+
+    @property
+    def may_batch(self) -> bool:
+        """Whether a batch read may be tried."""
         if not self._config.use_v2_wire_protocol:
             return self.extensions is None or BATCH_READ in self.extensions
         return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
@@ -190,8 +201,9 @@ class Peer:
         return self.extensions or Extensions()
 
     def _learn(self, found: Found) -> None:
-        if self.extensions is None and found.looked_up:
-            self.extensions = Extensions(found.info.v3_extensions())
+        advertised = found.info.v3_extensions()
+        if found.looked_up and (advertised or self.extensions is None):  # it may be upgraded while it is known
+            self.extensions = Extensions(advertised)
 
     async def close(self, error: BookKeeperError) -> None:
         """Fail everything outstanding, and wait until the connections are closed."""

@@ -6,7 +6,7 @@ bookie with the entries supports batch reads, or when those that do have no good
 """
 
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import Bookies
+from bookie.client.contracts import Bookies, Fallback
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.digest import Digest
 from bookie.client.entries.verified import EntryBatch
@@ -40,7 +40,16 @@ class BatchReads:
         self._singles = singles
         self._bytes_max = config.frame_bytes_max
         metadata = view.metadata
-        self.enabled = config.batch_read_enabled and metadata.ensemble_size == metadata.write_quorum
+        self._never: Fallback | None = None
+        if not config.batch_read_enabled:
+            self._never = Fallback.DISABLED
+        elif metadata.ensemble_size != metadata.write_quorum:
+            self._never = Fallback.STRIPED
+
+    @property
+    def enabled(self) -> bool:
+        """Whether batch reads are tried at bookies that support them."""
+        return self._never is None
 
     async def some(self, first: int, last: int | None, max_count: int, max_size: int) -> EntryBatch:
         """Read entries from `first` on, one or more.
@@ -52,7 +61,10 @@ class BatchReads:
         ends = [end for end in (last, segment_last) if end is not None]
         count = min([max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)])
         size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
-        if self.enabled and any(map(self._bookies.batches, segment.bookies)):
+        why = self._never
+        if why is None and not any(map(self._bookies.batches, segment.bookies)):
+            why = Fallback.UNSUPPORTED
+        if why is None:
             try:
                 return await self._batch(first, count, size)
             except ClientClosed:
@@ -60,6 +72,8 @@ class BatchReads:
             except BookKeeperError:  # the entry may be on a bookie that does not support batch reads
                 if all(map(self._bookies.batches, segment.bookies)):
                     raise
+            why = Fallback.FAILED if any(map(self._bookies.batches, segment.bookies)) else Fallback.UNSUPPORTED
+        self._bookies.fell_back(why)
         return await self._singles.some(first, first + count - 1, size)
 
     async def _batch(self, first: int, count: int, size: int) -> EntryBatch:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from bookie._fast.server.stats import BatchView, Histogram
-from bookie.metrics.family import Family, gauge, histogram, merged
+from bookie.metrics.family import Family, Labels, gauge, histogram, merged
 from bookie.server.configuration.settings import StatisticsSettings
 from bookie.server.data_port import DataPort
 from bookie.server.disks.monitor import DiskMonitor
@@ -104,13 +104,16 @@ class BookieMetrics:
         )
 
 
-def _batches(view: BatchView) -> Iterable[Family]:
-    """Yield the histograms of BP-62."""
+def _batches(outcomes: tuple[BatchView, BatchView]) -> Iterable[Family]:
+    """Yield the histograms of BP-62: of failures, and of successes."""
     name = "bookkeeper_server_BATCH_READ_ENTRY"
-    yield _histogram(f"{name}_REQUEST", "Time of a batch read in milliseconds.", view.request_ms)
-    yield _histogram(f"{name}_RESPONSE_SIZE", "Bytes of entries in the response to a batch read.", view.response_bytes)
+    for success, view in zip(("false", "true"), outcomes, strict=True):
+        labels = (("success", success),)
+        yield _histogram(f"{name}_REQUEST", "Time of a batch read in milliseconds.", view.request_ms, labels)
+        text = "Bytes of the response to a batch read: the whole frame."
+        yield _histogram(f"{name}_RESPONSE_SIZE", text, view.response_bytes, labels)
 
 
-def _histogram(name: str, text: str, view: Histogram) -> Family:
+def _histogram(name: str, text: str, view: Histogram, labels: Labels) -> Family:
     edges = (*view.edges, float("inf"))
-    return histogram(name, text, dict(zip(edges, view.counts, strict=True)), view.sum)
+    return histogram(name, text, dict(zip(edges, view.counts, strict=True)), view.sum, labels)

@@ -27,7 +27,7 @@ REQUESTS: dict[str, tuple[tuple[str, ...], str, float]] = {
     "add": ((f"{SERVER}ADD_ENTRY_REQUEST", f"{SERVER}ADD_ENTRY", "bookie_BOOKIE_ADD_ENTRY"),
             "Time of an add until it is durable and its response is ready, in milliseconds.", MS),
     "read": ((f"{SERVER}READ_ENTRY_REQUEST", f"{SERVER}READ_ENTRY", "bookie_BOOKIE_READ_ENTRY"),
-             "Time of a read, single or batched, until its response is ready, in milliseconds.", MS),
+             "Time of a read of one entry until its response is ready, in milliseconds.", MS),
     "read_queued": ((f"{SERVER}READ_ENTRY_SCHEDULING_DELAY",),
                     "Time that reads from disk waited for a thread, in milliseconds.", MS),
     "read_fence": ((f"{SERVER}READ_ENTRY_FENCE_REQUEST", f"{SERVER}READ_ENTRY_FENCE_READ"),

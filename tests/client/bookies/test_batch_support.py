@@ -1,12 +1,15 @@
 """Whether a bookie supports batch reads, as its client finds out, and what it does where it does not (BR6)."""
 
 import asyncio
+import logging
 
 import pytest
 
 from bookie.client.bookies import BookieClient
 from bookie.client.bookies.peer import ADVERTISED_REFUSED_S, BATCHES_REFUSED_S
-from bookie.errors import BookieUnavailable, IllegalOperation
+from bookie.client.config import ClientConfig
+from bookie.errors import BookieUnavailable, IllegalOperation, NoSuchEntry
+from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 from bookie.pb import wire_pb2 as pb
 from tests.client import v3_peer as v3
 from tests.client.bookies.playing import play, started, there
@@ -17,6 +20,11 @@ from tests.golden.wire_v2 import E0
 from tests.reference import wire_v2 as v2
 
 KEY = DIGEST.master_key
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what the log says about batch reads, each up to the colon."""
+    return [record.getMessage().partition(":")[0] for record in caplog.records]
 
 
 async def hangs_up_on_batches(peer: WirePeer, client: BookieClient, bookie: str) -> None:
@@ -75,8 +83,13 @@ def test_a_lost_connection_is_no_refusal_of_what_is_advertised(peer: WirePeer, m
     play(peer, work, extensions="batchRead")
 
 
-def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """BR6: after BATCHES_REFUSED_S a bookie that refused batch reads is sent one again."""
+def test_an_old_bookie_that_was_upgraded(
+    peer: WirePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BR6: after BATCHES_REFUSED_S a bookie that refused batch reads is sent one again. One line says that entries are
+    read one by one, and one that this is over.
+    """
+    caplog.set_level(logging.INFO, "bookie.client.bookies.peer")
 
     async def work(client: BookieClient, bookie: str) -> None:
         loop = asyncio.get_running_loop()
@@ -96,6 +109,7 @@ def test_an_old_bookie_that_was_upgraded(peer: WirePeer, monkeypatch: pytest.Mon
         assert len(await batch) == 1
 
     play(peer, work)
+    assert lines(caplog) == ["reading single entries", "reading in batches"]
 
 
 def test_an_old_bookie_and_writers(peer: WirePeer) -> None:
@@ -152,13 +166,18 @@ def test_a_bookie_that_served_batches_once(peer: WirePeer) -> None:
     play(peer, work)
 
 
-def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
+def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer, caplog: pytest.LogCaptureFixture) -> None:
     """BR6: without the extension no batch read is sent, and a refusal removes the extension."""
 
+    caplog.set_level(logging.INFO, "bookie.client.bookies.peer")
+
     async def plain(client: BookieClient, bookie: str) -> None:
-        with pytest.raises(IllegalOperation, match="does not support batch reads"):
-            await client.batch_read(bookie, 7, 0, 10, 1000)
+        assert client.unbatched == 0
+        for _ in range(2):
+            with pytest.raises(IllegalOperation, match="does not support batch reads"):
+                await client.batch_read(bookie, 7, 0, 10, 1000)
         assert not client.batches(bookie)
+        assert client.unbatched == 1
 
     async def refusing(client: BookieClient, bookie: str) -> None:
         batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
@@ -168,4 +187,38 @@ def test_batches_in_v3_by_what_is_advertised(v3_peer: V3Peer) -> None:
         assert not client.batches(bookie)
 
     play(v3_peer, plain)
+    assert lines(caplog) == ["reading single entries"]
+    caplog.clear()
     play(v3_peer, refusing, extensions="writeClose, batchRead")
+    assert lines(caplog) == ["reading single entries"]
+
+
+def test_batches_in_v3_after_an_upgrade(v3_peer: V3Peer, caplog: pytest.LogCaptureFixture) -> None:
+    """BR6: what a bookie advertises is learned again at each connection, so an upgraded one is read in batches."""
+    caplog.set_level(logging.INFO, "bookie.client.bookies.peer")
+    advertised = {"pybk.v3.ext": "writeClose"}
+    bookie = f"127.0.0.1:{v3_peer.port}"
+
+    async def registered(_: str) -> bytes:
+        return BookieServiceInfo((bookie_endpoint("127.0.0.1", v3_peer.port),), advertised).to_bytes()
+
+    async def main() -> None:
+        async with BookieClient(ClientConfig(), registered) as client:
+            with pytest.raises(IllegalOperation, match="does not support batch reads"):
+                await client.batch_read(bookie, 7, 0, 10, 1000)
+            single = started(client.read(bookie, 7, 0))
+            await there(v3_peer.ask)
+            advertised["pybk.v3.ext"] = "writeClose,batchRead"
+            await there(v3_peer.forget)
+            with pytest.raises(BookieUnavailable):
+                await single
+            single = started(client.read(bookie, 7, 0))
+            await there(v3_peer.respond, v3.refused(await there(v3_peer.ask), pb.ENOENTRY))
+            with pytest.raises(NoSuchEntry):
+                await single
+            batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+            await there(v3_peer.respond, v3.batch_read(await there(v3_peer.ask), [b"x"]))
+            assert len(await batch) == 1
+
+    asyncio.run(main())
+    assert lines(caplog) == ["reading single entries", "reading in batches"]
