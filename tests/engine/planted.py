@@ -140,6 +140,7 @@ ELSEWHERE: dict[str, str] = {
     "FAILED_COMMIT_SETTLED": "tests/fast/test_changed_ledgers.py",
     "FORCE_EARLY": "tests/hostile/test_v3.py",
     "GROUP_UNCHECKED": "tests/fast/test_journal_reader.py",
+    "LAC_NOT_REPLAYED": "tests/storage/test_recovery.py",
     "LIMBO_DENIES": "tests/hostile/test_statuses.py",
     "LIMBO_WRITES": "tests/hostile/test_statuses.py",
     "OPEN_COLLECTED": "tests/fast/test_collector.py",

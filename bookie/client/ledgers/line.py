@@ -7,7 +7,7 @@ from typing import Any
 from bookie._fast.client.write_window import Add
 from bookie.client.ledgers.throttle import Backpressure, Caller
 
-__all__ = ["Line", "future_of"]
+__all__ = ["future_of", "Line"]
 
 
 def future_of(add: Add) -> asyncio.Future[int]:
