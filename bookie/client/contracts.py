@@ -8,6 +8,7 @@ Everything runs on one event loop, and all calls must be made from it.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Protocol
 
@@ -203,6 +204,21 @@ class Adherence(IntEnum):
     MEETS_STRICT = 5
 
 
+@dataclass(slots=True)
+class Drawn:
+    """How a bookie was drawn by weight so far.
+
+    Attributes:
+        count: How often.
+        capped: How often with a weight below its own, since no weight among the candidates counts more than their cap.
+        weight: The weight, in bytes, with which it was drawn last, among the candidates of that time.
+    """
+
+    count: int = 0
+    capped: int = 0
+    weight: float = 0.0
+
+
 class Placement(Protocol):
     """A placement policy: it chooses the bookies of a ledger and the order in which replicas are read. It never
     waits.
@@ -213,6 +229,11 @@ class Placement(Protocol):
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
         """Take over the free space of the bookies, in bytes; it is unknown for bookies that are not named."""
         ...
+
+    @property
+    def drawn(self) -> Mapping[str, Drawn]:
+        """How registered bookies were drawn by weight; empty if the policy does not weigh."""
+        return {}
 
     def new_ensemble(
         self,

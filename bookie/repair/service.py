@@ -94,6 +94,10 @@ class Repairs:
             **{f"repair_unrepairable_{kind.value}_now": lost.count(kind) for kind in COUNTED},
         }
 
+    def families(self) -> tuple[()]:
+        """Return nothing, since all metrics of repair are in `stats`."""
+        return ()
+
     # Queueing entries. Any thread.
 
     def on_finding(self, finding: Finding) -> None:

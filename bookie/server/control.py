@@ -186,6 +186,9 @@ class Service(Protocol):
     def stats(self) -> Mapping[str, int | float]:
         """Return counters and gauges."""
 
+    def families(self) -> Iterable[Family]:
+        """Return metrics that have labels, for the bookie's page. Any thread."""
+
 
 class ServiceFactory(Protocol):
     """The callable that an entry point of services names."""

@@ -170,7 +170,8 @@ class Bookie:
     def metrics(self) -> list[Family]:
         """Return all metrics with their present values."""
         collected = self.garbage.stats_of_directories() if self.garbage else []
-        return self._metrics.families(self.state, self.stats(), collected)
+        labelled = [family for service in list(self._services) for family in service.families()]
+        return self._metrics.families(self.state, self.stats(), collected, labelled)
 
     @property
     def read_only(self) -> bool:

@@ -1,7 +1,7 @@
 """The client's metrics: its bookies, their weights, and the requests outstanding at them. Runs on the event loop."""
 
 from bookie.client.known_cluster import KnownCluster
-from bookie.client.placement.chances import chances, families
+from bookie.client.placement.chances import placement_families
 from bookie.metrics.family import Family, Kind, Sample, gauge
 
 __all__ = ["client_families"]
@@ -25,5 +25,5 @@ def client_families(cluster: KnownCluster) -> list[Family]:
         gauge("bookie_client_unbatched_bookies", "Bookies whose entries are read one by one: no batch reads there.",
               bookies.unbatched),
         *bookies.batch_stats.families(),
-        *families(chances(cluster.writable, cluster.info.known, bookies.config)),
+        *placement_families(cluster.writable, cluster.info.known, cluster.context.placement.drawn, bookies.config),
     ]  # fmt: skip

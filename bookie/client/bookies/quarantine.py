@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from bookie.client.contracts import Adherence, Placement
+from bookie.client.contracts import Adherence, Drawn, Placement
 from bookie.errors import NotEnoughBookies
 
 T = TypeVar("T")
@@ -65,6 +65,10 @@ class WithoutQuarantined:
 
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
         self._inner.weights_changed(free_bytes)
+
+    @property
+    def drawn(self) -> Mapping[str, Drawn]:
+        return self._inner.drawn
 
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import Adherence, Placement
+from bookie.client.contracts import Adherence, Drawn, Placement
 from bookie.client.placement.pool import Pool
 from bookie.client.placement.weights import Limits, limits_of
 from bookie.errors import NotEnoughBookies
@@ -25,6 +25,7 @@ class Policy(Placement):
         self.read_only: frozenset[str] = frozenset()
         self.members: frozenset[str] = frozenset()
         self.free: Mapping[str, int] = {}
+        self._draws: dict[str, Drawn] = {}
         self._all: Pool | None = None
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
@@ -34,6 +35,8 @@ class Policy(Placement):
         self.members = writable - read_only
         self.writable = tuple(sorted(self.members))
         self.read_only = read_only
+        for gone in self._draws.keys() - writable - read_only:
+            del self._draws[gone]
         self.changed()
 
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
@@ -41,6 +44,19 @@ class Policy(Placement):
         self.free = dict(free_bytes)
         if self.config.weighted_placement:
             self.changed()
+
+    @property
+    def drawn(self) -> Mapping[str, Drawn]:
+        return self._draws
+
+    def note(self, bookie: str, weight: float) -> None:
+        """Note that a bookie was drawn with this weight."""
+        drawn = self._draws.get(bookie)
+        if drawn is None:
+            drawn = self._draws[bookie] = Drawn()
+        drawn.count += 1
+        drawn.capped += weight < self.free.get(bookie, 0)
+        drawn.weight = weight
 
     def changed(self) -> None:
         """Drop what was derived from the bookies."""
@@ -56,7 +72,8 @@ class Policy(Placement):
         if not self.config.weighted_placement or not bookies:
             return Pool(bookies, None, self.random)
         limits, free = self.limits(bookies), self.free
-        return Pool(bookies, [limits.weight(free.get(bookie, 0)) for bookie in bookies], self.random)
+        weights = [limits.weight(free.get(bookie, 0)) for bookie in bookies]
+        return Pool(bookies, weights, self.random, self.note)
 
     @property
     def all(self) -> Pool:

@@ -1,14 +1,18 @@
-"""What operators see of the weights: a row for each bookie, and the same as metrics. Values; any thread."""
+"""What operators see of the weights: a row for each bookie, and the same as metrics, with what was drawn by weight.
+
+Values; any thread.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from bookie.client.config import ClientConfig
+from bookie.client.contracts import Drawn
 from bookie.client.placement.weights import limits_of
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metrics.family import Family, Kind, Sample
 
-__all__ = ["chances", "families", "Row"]
+__all__ = ["chances", "families", "placement_families", "Row"]
 
 
 class Row(NamedTuple):
@@ -48,7 +52,7 @@ SAMPLES = (
     ("bookie_total_bytes", "total", "Size of a bookie's ledger disks."),
     ("bookie_free_bytes", "free", "Free bytes on a bookie's ledger disks."),
     ("placement_weight_bytes", "weight", "Weight of a bookie before the cap."),
-    ("placement_capped_weight_bytes", "capped", "Weight of a bookie after the cap, as placement uses it."),
+    ("placement_capped_weight_bytes", "capped", "Weight of a bookie after the cap among all writable bookies."),
     ("placement_chance_ratio", "chance", "Chance of a bookie to be drawn first among all."),
 )
 
@@ -67,3 +71,21 @@ def families(rows: Iterable[Row]) -> list[Family]:
         )
         for name, field, help_text in SAMPLES
     ]
+
+
+def placement_families(
+    writable: Collection[str], known: Mapping[str, BookieInfo], drawn: Mapping[str, Drawn], config: ClientConfig
+) -> list[Family]:
+    """Return what is known about bookies and how they were drawn by weight, as gauges and counters with their ids."""
+    used = [((("bookie", bookie),), one) for bookie, one in sorted(drawn.items())]
+    return [
+        *families(chances(writable, known, config)),
+        Family("bookie_client_placement_used_weight_bytes", Kind.GAUGE,
+               "Weight with which a bookie was drawn last, after the cap among the candidates of that time.",
+               tuple(Sample(round(one.weight), labels) for labels, one in used)),
+        Family("bookie_client_placement_draws_total", Kind.COUNTER, "Times that a bookie was drawn by weight.",
+               tuple(Sample(one.count, labels) for labels, one in used)),
+        Family("bookie_client_placement_capped_draws_total", Kind.COUNTER,
+               "Times that it was drawn with a weight that was capped.",
+               tuple(Sample(one.capped, labels) for labels, one in used)),
+    ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from random import Random
 
 from bookie.client.config import ClientConfig
-from bookie.client.placement.pool import DRAWS_MAX, Pool
+from bookie.client.placement.pool import DRAWS_MAX, Note, Pool
 from bookie.client.placement.weights import Limits, limits, limits_of
 
 __all__ = ["Racks"]
@@ -23,7 +23,12 @@ class Racks:
     """The candidates by rack. Immutable, except for a cache of earlier draws."""
 
     def __init__(
-        self, rack_of: Mapping[str, str], free: Mapping[str, int], config: ClientConfig, random: Random
+        self,
+        rack_of: Mapping[str, str],
+        free: Mapping[str, int],
+        config: ClientConfig,
+        random: Random,
+        note: Note = lambda _bookie, _weight: None,
     ) -> None:
         """`rack_of` has the rack of every candidate, in the order in which they are drawn from."""
         self.rack_of = rack_of
@@ -31,6 +36,7 @@ class Racks:
         self.weighted = config.weighted_placement
         self._config = config
         self._free = free
+        self._note = note
         self.members: dict[str, list[str]] = {}
         for bookie, rack in rack_of.items():
             self.members.setdefault(rack, []).append(bookie)
@@ -47,7 +53,7 @@ class Racks:
             self._rank()
         bookies = list(rack_of)
         weights = [self._limits.weight(free.get(bookie, 0)) for bookie in bookies] if self.weighted else None
-        self.all = Pool(bookies, weights, random)
+        self.all = Pool(bookies, weights, random, note)
 
     def _rank(self) -> None:
         free = self._free
@@ -95,7 +101,7 @@ class Racks:
                 free = [self._free.get(bookie, 0) for bookie in found]
                 bound = limits_of(free, self._config.weight_multiple_max, self._config.weight_cap)
                 weights = [bound.weight(one) for one in free]
-            pool = self._pools[place] = Pool(found, weights, self.random)
+            pool = self._pools[place] = Pool(found, weights, self.random, self._note)
         return pool
 
     def outside(
@@ -119,6 +125,8 @@ class Racks:
         for _ in range(DRAWS_MAX):
             drawn = draw()
             if rack_of[drawn] not in avoided and not refused(drawn):
+                if self.weighted:
+                    self._note(drawn, self._limits.weight(self._free.get(drawn, 0)))
                 return drawn
         return self._found(avoided, refused, self._limits if self.weighted else None)
 
@@ -148,6 +156,7 @@ class Racks:
             space = free.get(drawn, 0)
             # It was drawn by its weight among all; its weight here decides whether that is accepted.
             if random() * most * whole.weight(space) < bound.weight(space) and not refused(drawn):
+                self._note(drawn, bound.weight(space))
                 return drawn
         return self._found(racks, refused, bound)
 
@@ -175,4 +184,4 @@ class Racks:
         if not left:
             return None
         weights = None if bound is None else [bound.weight(self._free.get(bookie, 0)) for bookie in left]
-        return Pool(left, weights, self.random).draw()
+        return Pool(left, weights, self.random, self._note).choose(lambda _: False)

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -19,6 +19,7 @@ from bookie.client.event_loop.stop import Stop
 from bookie.client.event_loop.together import together
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.placement.bookie_info import free_bytes
+from bookie.client.placement.chances import placement_families
 from bookie.client.replication.auditor import Auditor
 from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.counters import Counters
@@ -29,6 +30,7 @@ from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import BookKeeperError, MetadataStoreError
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
+from bookie.metrics.family import Family
 
 __all__ = ["AutoRecovery", "connected", "opened", "run_alone", "serve", "split"]
 
@@ -60,6 +62,7 @@ class AutoRecovery:
         self._settings = settings
         self._thread = threading.Thread(target=self._run, name="autorecovery", daemon=True)
         self._stop = Stop()
+        self._known: KnownCluster | None = None
 
     def start(self) -> None:
         """Start the thread. Failures are logged and retried, so that it waits for a cluster that does not run yet."""
@@ -75,6 +78,17 @@ class AutoRecovery:
         """Return the counters and gauges by name."""
         return self.counters.as_stats()
 
+    def families(self) -> list[Family]:
+        """Return the weights of bookies, and how they were drawn; nothing unless placement is weighted. Any thread."""
+        known = self._known
+        if known is None or not self._config.weighted_placement:
+            return []
+        drawn = dict(known.context.placement.drawn)
+        return placement_families(known.writable, dict(known.info.known), drawn, self._config)
+
+    def _knows(self, known: KnownCluster) -> None:
+        self._known = known
+
     def _run(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             asyncio.run(self._stop.run(self._serve_until_cancelled()))
@@ -82,7 +96,9 @@ class AutoRecovery:
     async def _serve_until_cancelled(self) -> None:
         store = await self._opened()
         try:
-            async with connected(self._name, store, self._config, self._settings, self.counters) as environment:
+            async with connected(
+                self._name, store, self._config, self._settings, self.counters, self._knows
+            ) as environment:
                 await _serve_sessions(environment, store)
         except Exception:
             log.exception("autorecovery ended by an error")
@@ -130,15 +146,17 @@ async def connected(
     config: ClientConfig,
     settings: RecoverySettings,
     counters: Counters | None = None,
+    knows: Callable[[KnownCluster], None] = lambda _known: None,
 ) -> AsyncIterator[Environment]:
     """Yield what the parts of auto-recovery share, over real bookies and an open store, which stays open.
 
-    All bookies are known when it is yielded, and are watched.
+    All bookies are known when it is yielded, and are watched. `knows` gets what is known about them before that.
     """
     cluster = Cluster()
     store.driver.bookies.on_interruption(on_loop(cluster.interrupted))
     known = await KnownCluster.over(store, config, Random(), cluster.changed)
     context = known.context
+    knows(known)
     try:
         await _started(known)
         if config.weighted_placement and config.weight_paced_replication:

@@ -43,19 +43,24 @@ class BookieMetrics:
         self._lock = threading.Lock()
 
     def families(
-        self, state: str, common: Mapping[str, float], collected: Sequence[Mapping[str, float]]
+        self,
+        state: str,
+        common: Mapping[str, float],
+        collected: Sequence[Mapping[str, float]],
+        labelled: Iterable[Family] = (),
     ) -> list[Family]:
         """Return each family once, or none if statistics are disabled.
 
         `state` is the bookie's state, `common` has the counters of all its parts, and `collected` those of garbage
-        collection for each ledger directory; it is empty before that begins.
+        collection for each ledger directory; it is empty before that begins. `labelled` are metrics of services.
         """
         if not self._enabled:
             return []
         with self._lock:
             self._windows.turn()
             stores = self._storage.store_stats()
-            return list(merged(chain(self._simple(state, common, stores, collected), self._summaries(common, stores))))
+            simple, summaries = self._simple(state, common, stores, collected), self._summaries(common, stores)
+            return list(merged(chain(simple, labelled, summaries)))
 
     def _simple(
         self,

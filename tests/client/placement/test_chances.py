@@ -3,9 +3,10 @@
 import pytest
 
 from bookie.client.config import ClientConfig
-from bookie.client.placement.chances import chances, families
+from bookie.client.placement.chances import chances, families, placement_families
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metrics.text import write
+from tests.client.placement.clusters import placed
 
 KNOWN = {name: BookieInfo(2000, free) for name, free in zip("abcde", (200, 200, 300, 500, 1000), strict=True)}
 
@@ -26,6 +27,27 @@ def test_a_silent_bookie_has_the_weight_of_the_smallest() -> None:
     assert rows[5][:5] == ("silent", None, None, 200.0, 200.0)
     assert rows[5].chance == pytest.approx(1 / 6)
     assert chances((), {}, ClientConfig()) == []
+
+
+@pytest.mark.parametrize("racks", [False, True])
+def test_weights_as_they_were_used(racks: bool) -> None:
+    """A bookie above the cap of its rack, but below that of the cluster, is shown with the weight that was used."""
+    free = {"a": 1000, "b": 100, "c": 100, "d": 400, "e": 400, "f": 400}
+    places = {bookie: "/small" if racks and bookie in "abc" else "/large" for bookie in free}
+    policy = placed(places, weighted_placement=True)
+    policy.weights_changed(free)
+    for _ in range(300):
+        assert policy.replacement(2, 1, ["b", "f"], 0) in ("ac" if racks else "acde")
+    known = {bookie: BookieInfo(2000, left) for bookie, left in free.items()}
+    text = write(placement_families(set(free), known, policy.drawn, policy.config)).decode()
+    # The median is 100 in the small rack, and 400 among all.
+    assert f'placement_used_weight_bytes{{bookie="a"}} {300 if racks else 1000}\n' in text
+    assert 'placement_capped_weight_bytes{bookie="a"} 1000\n' in text
+    assert f'placement_capped_draws_total{{bookie="a"}} {policy.drawn["a"].count if racks else 0}\n' in text
+    assert 'placement_used_weight_bytes{bookie="c"} 100\n' in text
+    assert sum(one.count for one in policy.drawn.values()) == 300
+    policy.bookies_changed(frozenset(free) - {"a"}, frozenset())
+    assert "a" not in policy.drawn
 
 
 def test_op5_a_bookie_is_a_label() -> None:

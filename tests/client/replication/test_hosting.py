@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bookie.metadata import open_driver
 from tests.client.replication.conftest import GHOST, SOON, Cluster, comes_true
 from tests.fixtures.bookies import ROOT, BookieProcess
+from tests.fixtures.whole_bookie import whole_bookie
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 ALONE = "import sys; from bookie.client.replication.service import run_alone; run_alone('alone', sys.argv[1], {})"
@@ -41,6 +44,21 @@ def test_a_setting_that_is_wrong_refuses_the_start(new_bookies: Callable[..., li
     (process,) = new_bookies(1, autoRecoveryDaemonEnabled="true", ensemblePlacementPolicy="nonsense")
     assert process.run() == 1
     assert "ensemblePlacementPolicy='nonsense': it must be one of" in process.log_text()
+
+
+def test_the_bookie_shows_the_weights_of_its_client(tmp_path: Path) -> None:
+    """With weighted placement, the bookie's metrics have the weights as its own client knows them."""
+    keys = {"diskWeightBasedPlacementEnabled": "true", "getBookieInfoIntervalSeconds": "60"}
+    with whole_bookie(tmp_path, adminPort="0", autoRecoveryDaemonEnabled="true", **keys) as one:
+
+        def weights() -> dict[str, float]:
+            shown = {family.name: family.samples for family in one.bookie.metrics()}
+            samples = shown.get("bookie_client_placement_capped_weight_bytes", ())
+            return {sample.labels[0][1]: sample.value for sample in samples if sample.value > 1}
+
+        asyncio.run(comes_true(lambda: weights().keys() == {one.bookie.bookie_id}))
+        room = shutil.disk_usage(tmp_path)
+        assert 0 < weights()[one.bookie.bookie_id] <= room.total
 
 
 @pytest.mark.thorough
