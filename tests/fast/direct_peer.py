@@ -34,6 +34,11 @@ class Peer:
         self.sent: bytearray | None = None
         self.link = DirectLink(ours, FRAME_BYTES_MAX, patience_s, v3=v3)
 
+    def close(self) -> None:
+        """Close both ends."""
+        self.link.close()
+        self.sock.close()
+
     def send(self, data: bytes) -> None:
         """Send bytes beforehand, or from a thread of its own if there are many; or keep them in `sent`."""
         if self.sent is not None:
@@ -106,9 +111,5 @@ def peer(request: pytest.FixtureRequest) -> Iterator[Peer]:
 @contextlib.contextmanager
 def connected(*, v3: bool = False, patience_s: float = LONG_S) -> Iterator[Peer]:
     """A connection that is closed at the end."""
-    peer = Peer(v3=v3, patience_s=patience_s)
-    try:
+    with contextlib.closing(Peer(v3=v3, patience_s=patience_s)) as peer:
         yield peer
-    finally:
-        peer.link.close()
-        peer.sock.close()

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fuzz import auth_messages, start_tls, storage_files, wire_frames
+from tests.fuzz import auth_messages, direct_answers, start_tls, storage_files, wire_frames
 
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTIONS = re.compile(r"stat::number_of_executed_units:\s+(\d+)")
@@ -26,7 +26,7 @@ Seeds = Callable[[], list[bytes]]
 def targets() -> list[tuple[str, str, Seeds]]:
     """Return module, name and seeds of each target."""
     found: list[tuple[str, str, Seeds]] = []
-    for module in (wire_frames, storage_files, auth_messages):
+    for module in (wire_frames, storage_files, auth_messages, direct_answers):
         found += [(module.__name__, name, seeds) for name, (_, seeds) in module.TARGETS.items()]
     found.append((start_tls.__name__, start_tls.NAME, start_tls.seeds))
     return found

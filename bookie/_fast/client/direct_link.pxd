@@ -16,6 +16,12 @@ cdef enum:
     ASKED_MAX = 16               # requests that may be outstanding
     REQUEST_BYTES_MAX = 128      # of a read or a batch read
 
+cdef enum Wanted:                # of a call
+    SENT = 0                     # nothing: the request is sent, and its response taken later
+    FRAME = 1                    # whatever answers
+    ENTRY = 2
+    BATCH = 3
+
 cdef struct Asked:
     int32_t op
     int64_t ledger
@@ -24,6 +30,7 @@ cdef struct Asked:
     uint64_t number              # V2: request id; V3: transaction
 
 cdef class DirectLink:
+    cdef object __weakref__
     cdef DirectSocket socket
     cdef object owner            # has the descriptor and the SSL; `close` closes it
     cdef readonly bint v3
@@ -42,7 +49,10 @@ cdef class DirectLink:
     cdef readonly int outcome    # of the last call, an Outcome
     cdef readonly int code       # of the last response
 
-    cdef bint enter(self, int64_t timeout_ns) noexcept
+    cdef bint enter(self, double timeout_s) noexcept
+    cdef object outcome_of(self, const uint8_t* request, size_t size, Wanted wanted, object digester)
+    cdef object frame_of(self)
+    cdef int misused(self, str text) except -1
     cdef void end(self, Outcome outcome)
     cdef void ask(self, int32_t op, int64_t ledger, int64_t entry, int64_t count) noexcept
     cdef Outcome fill(self) noexcept nogil
@@ -53,5 +63,5 @@ cdef class DirectLink:
     cdef AnswerMemory release(self)
     cdef void drop(self) noexcept
     cdef size_t batch_frame(self, int64_t ledger, int64_t start, int32_t count, int64_t size, uint8_t* frame) noexcept
-    cdef object entry_of(self, const Response* row, object digester, int64_t ledger, int64_t entry)
+    cdef object entry_of(self, const Response* row, object digester, const Asked* request)
     cdef object run_of(self, const Response* row, object digester, const Asked* request)

@@ -51,6 +51,7 @@ cdef extern from "<sys/socket.h>" nogil:
 cdef enum:
     COPIED_BYTES_MAX = 16 << 10  # entries of this size are copied, so that small ones do not keep large memory
     SECOND = 1000000000
+    SECONDS_MAX = 1000000000     # a longer time limit is none
 
 cdef int64_t TICK_NS = 100000000
 LATE, LOST, MALFORMED, REFUSED, INVALID = <int> late, <int> lost, <int> malformed, <int> refused, <int> invalid
@@ -77,6 +78,9 @@ cdef class DirectLink:
         """Whether another request can be sent: the connection is open, and no response is due."""
         return self.open and not self.outstanding and not self.busy
 
+    def __del__(self):
+        self.close()
+
     def shutdown(self):
         """End the connection from any thread; one that waits for a response finds it lost."""
         if self.open:
@@ -91,21 +95,62 @@ cdef class DirectLink:
 
     # --- the connection -----------------------------------------------------------------------------------------------
 
-    cdef bint enter(self, int64_t timeout_ns) noexcept:
+    cdef bint enter(self, double timeout_s) noexcept:
         """Begin a call, unless the connection has ended or another thread is using it."""
         if not self.open or self.busy:
             self.outcome = lost
             return False
         self.busy = True
-        self.until_ns = now_ns() + timeout_ns
+        self.until_ns = now_ns() + <int64_t> (min(timeout_s, SECONDS_MAX) * SECOND)
         return True
+
+    cdef object outcome_of(self, const uint8_t* request, size_t size, Wanted wanted, object digester):
+        """Send a request, receive what is wanted, and end the call that began with `enter`.
+
+        Any exception ends the connection, since a response may be due.
+        """
+        cdef Response row
+        cdef Asked answered
+        try:
+            if not self.attend(request, size, wanted != SENT):
+                return None
+            if wanted == SENT:
+                return True
+            if wanted == FRAME:
+                return self.frame_of()
+            if not self.identify(&row, &answered):
+                return None
+            if wanted == ENTRY:
+                return self.entry_of(&row, digester, &answered)
+            return self.run_of(&row, digester, &answered)
+        except BaseException:
+            self.end(lost)
+            raise
+        finally:
+            self.busy = False
+
+    cdef object frame_of(self):
+        body = PyBytes_FromStringAndSize(<const char*> self.memory.data + FRAME_PREFIX, self.need - FRAME_PREFIX)
+        self.drop()
+        self.numbers = 1 << 20  # the transactions before were used by the frames
+        return body
+
+    cdef int misused(self, str text) except -1:
+        """End the connection and the call, since the caller has lost track of its responses."""
+        self.busy = False
+        self.end(lost)
+        raise ValueError(text)
 
     cdef void end(self, Outcome outcome):
         self.outcome = outcome
         if self.open:
             self.open = False
             self.socket.fd = -1
-            self.owner.close()
+            try:
+                self.owner.close()
+            except BaseException:  # a signal's handler raised, perhaps before the descriptor was closed
+                self.owner.close()
+                raise
 
     cdef bint fail(self, Outcome outcome) noexcept:
         """Note why a request failed whose response has arrived; the connection stays in use."""
@@ -220,27 +265,17 @@ cdef class DirectLink:
         """
         cdef uint8_t frame[REQUEST_BYTES_MAX]
         cdef size_t size
-        cdef Response row
-        cdef Asked request
-        if not self.enter(<int64_t> (timeout_s * SECOND)):
+        if not self.enter(timeout_s):
             return None
-        try:
-            self.ask(READ_ENTRY if self.v3 else OP_READ, ledger, entry, 1)
-            if self.v3:
-                size = <size_t> frames_v3(ledger, &entry, 1, self.numbers, frame)
-            else:
-                frames_v2(ledger, &entry, 1, frame)
-                size = FRAME_PREFIX + READ_BYTES
-            if not self.attend(frame, size, True) or not self.identify(&row, &request):
-                return None
-            return self.entry_of(&row, digester, ledger, entry)
-        except BaseException:
-            self.end(lost)
-            raise
-        finally:
-            self.busy = False
+        self.ask(READ_ENTRY if self.v3 else OP_READ, ledger, entry, 1)
+        if self.v3:
+            size = <size_t> frames_v3(ledger, &entry, 1, self.numbers, frame)
+        else:
+            frames_v2(ledger, &entry, 1, frame)
+            size = FRAME_PREFIX + READ_BYTES
+        return self.outcome_of(frame, size, ENTRY, digester)
 
-    cdef object entry_of(self, const Response* row, object digester, int64_t ledger, int64_t entry):
+    cdef object entry_of(self, const Response* row, object digester, const Asked* request):
         cdef const Digest* digest = &(<Digester> digester).digest
         cdef ReadAnswerV3 answer
         cdef uint8_t* body = self.memory.data + FRAME_PREFIX
@@ -263,7 +298,7 @@ cdef class DirectLink:
             if answer.has_lac:
                 lac = answer.lac
         with nogil:
-            holds = entry_holds(digest, stored, size, ledger, entry)
+            holds = entry_holds(digest, stored, size, request.ledger, request.entry)
         if not holds:
             self.drop()
             self.fail(invalid)
@@ -291,17 +326,13 @@ cdef class DirectLink:
     def ask_batch(self, int64_t ledger, int64_t start, int32_t count, int64_t size, double timeout_s):
         """Send a batch read, whose response `take_batch` returns. Return whether it was sent."""
         cdef uint8_t frame[REQUEST_BYTES_MAX]
-        if not self.enter(<int64_t> (timeout_s * SECOND)):
+        cdef size_t size_of_frame
+        if not self.enter(timeout_s):
             return False
-        try:
-            if self.outstanding == ASKED_MAX:
-                raise ValueError(f"{ASKED_MAX} batch reads are outstanding; take a response first")
-            return self.attend(frame, self.batch_frame(ledger, start, count, size, frame), False)
-        except BaseException:
-            self.end(lost)
-            raise
-        finally:
-            self.busy = False
+        if self.outstanding == ASKED_MAX:
+            self.misused(f"{ASKED_MAX} batch reads are outstanding; take a response first")
+        size_of_frame = self.batch_frame(ledger, start, count, size, frame)
+        return self.outcome_of(frame, size_of_frame, SENT, None) is not None
 
     cdef size_t batch_frame(self, int64_t ledger, int64_t start, int32_t count, int64_t size, uint8_t* frame) noexcept:
         self.ask(BATCH_READ_ENTRY if self.v3 else OP_BATCH_READ, ledger, start, count)
@@ -315,43 +346,23 @@ cdef class DirectLink:
         Return (first entry, run, offsets, LAC or None), or None; `outcome` then says why. The run ends before the
         first invalid entry, and has no more entries than were requested.
         """
-        cdef Response row
-        cdef Asked request
-        if not self.enter(<int64_t> (timeout_s * SECOND)):
+        if not self.enter(timeout_s):
             return None
-        try:
-            if self.outstanding == 0:
-                raise ValueError("no batch read is outstanding")
-            if not self.attend(NULL, 0, True) or not self.identify(&row, &request):
-                return None
-            return self.run_of(&row, digester, &request)
-        except BaseException:
-            self.end(lost)
-            raise
-        finally:
-            self.busy = False
+        if self.outstanding == 0:
+            self.misused("no batch read is outstanding")
+        return self.outcome_of(NULL, 0, BATCH, digester)
 
     def batch_read(self, int64_t ledger, int64_t start, int32_t count, int64_t size, Digester digester not None,
                    double timeout_s):
         """Read a batch while nothing is outstanding; as `ask_batch`, then `take_batch`."""
         cdef uint8_t frame[REQUEST_BYTES_MAX]
-        cdef Response row
-        cdef Asked request
-        if not self.enter(<int64_t> (timeout_s * SECOND)):
+        cdef size_t size_of_frame
+        if not self.enter(timeout_s):
             return None
-        try:
-            if self.outstanding:
-                raise ValueError("a batch read is outstanding; take its response first")
-            if not self.attend(frame, self.batch_frame(ledger, start, count, size, frame), True):
-                return None
-            if not self.identify(&row, &request):
-                return None
-            return self.run_of(&row, digester, &request)
-        except BaseException:
-            self.end(lost)
-            raise
-        finally:
-            self.busy = False
+        if self.outstanding:
+            self.misused("a batch read is outstanding; take its response first")
+        size_of_frame = self.batch_frame(ledger, start, count, size, frame)
+        return self.outcome_of(frame, size_of_frame, BATCH, digester)
 
     cdef object run_of(self, const Response* row, object digester, const Asked* request):
         cdef const Digest* digest = &(<Digester> digester).digest
@@ -415,17 +426,6 @@ cdef class DirectLink:
 
         It is for authentication, before anything else is requested.
         """
-        if not self.enter(<int64_t> (timeout_s * SECOND)):
+        if not self.enter(timeout_s):
             return None
-        try:
-            if not self.attend(&frame[0], frame.shape[0], True):
-                return None
-            answer = PyBytes_FromStringAndSize(<const char*> self.memory.data + FRAME_PREFIX, self.need - FRAME_PREFIX)
-            self.drop()
-            self.numbers = 1 << 20  # the transactions before were used by the frames
-            return answer
-        except BaseException:
-            self.end(lost)
-            raise
-        finally:
-            self.busy = False
+        return self.outcome_of(&frame[0], frame.shape[0], FRAME, None)

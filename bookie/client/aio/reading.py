@@ -199,6 +199,10 @@ class Reading:
             return Batches(self._scope, _Nothing())
         return Batches(self._scope, reader.batches(first, last, max_count=max_count, max_size=max_size))
 
+    def batches_begun(self, first: int, last: int, max_count: int, max_size: int) -> Batches:
+        """Return a part of `batches` whose arguments were checked, also if the handle was closed in the meantime."""
+        return Batches(self._scope, self._reading.batches(first, last, max_count=max_count, max_size=max_size))
+
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Batches:
         """Read entries in batches as they are acknowledged, until the ledger is closed.
 

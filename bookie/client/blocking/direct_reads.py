@@ -4,17 +4,25 @@ Every method returns None if the read must be done by the event loop, which then
 replicas, recovers from failures, and raises the errors. So the results are the same, whichever path is taken.
 """
 
+import math
 import time
-from typing import NamedTuple
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
 
-from bookie._fast.client.direct_link import LATE
+import numpy as np
+from numpy.typing import NDArray
+
+from bookie._fast.client.direct_link import LATE, DirectLink
+from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
+from bookie.client.blocking.batches import LoopSource
 from bookie.client.bookies import BookieClient
 from bookie.client.direct.pool import DirectPool
 from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.client.entries.verified import EntryBatch
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.ledgers.batch_reads import COUNT_MAX
+from bookie.client.ledgers.range_sizes import RangeSizes
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
@@ -24,7 +32,15 @@ ROUTE_S, LIMITED_ROUTE_S = 1.0, 0.05
 """How long a route is used before the event loop is asked again, in seconds; the second if it cannot serve all."""
 NO_LAST = 2**63 - 1
 LIMIT_S_MIN = 0.5
-"""Calls with a shorter limit are left to the event loop: a direct read may wait for half of this in vain."""
+"""Calls with a shorter limit are left to the event loop."""
+SHARE = 0.25
+"""The share of a call's limit that each of the two steps of a direct read may take: to connect, and to be answered.
+So at least half of the limit is left for the event loop.
+"""
+
+
+Got = tuple[int, memoryview, NDArray[np.int64], int | None]
+"""First entry, run, offsets and LAC of a response to a batch read."""
 
 
 class Route(NamedTuple):
@@ -65,14 +81,16 @@ class DirectReads:
 
     def read(self, entry: int, timeout: float | None = None) -> EntryBatch | None:
         """Read one entry that is not above the LAC."""
-        if not self._may(timeout) or type(entry) is not int or not 0 <= entry <= self._view.lac:
+        step_s = self.step(timeout)
+        self._handle.check_open()
+        if not step_s or type(entry) is not int or not 0 <= entry <= self._view.lac:
             return None
-        pool = self._route(entry).pool
-        link = None if pool is None else pool.take()
+        pool = self._route(entry, timeout).pool
+        link = None if pool is None else pool.take(step_s)
         if pool is None or link is None:
             return None
         try:
-            got = link.read(self._ledger, entry, self._digester, self._timeout_s)
+            got = link.read(self._ledger, entry, self._digester, step_s)
         finally:
             pool.give(link)
         if got is None:
@@ -84,44 +102,98 @@ class DirectReads:
 
     def batch_read(self, first: int, max_count: int, max_size: int, timeout: float | None = None) -> EntryBatch | None:
         """Read some entries with one response; see `LedgerReader.batch_read`."""
-        if not self._may(timeout) or not self._batched or not type(first) is type(max_count) is type(max_size) is int:
+        step_s = self.step(timeout)
+        self._handle.check_open()
+        if not step_s or not self._batched or not type(first) is type(max_count) is type(max_size) is int:
             return None
         lac = self._view.lac
         if not 0 <= first <= lac or max_count < 0:
             return None
-        route = self._route(first)
-        pool = route.pool if route.batches else None
-        link = None if pool is None else pool.take()
-        if pool is None or link is None:
+        found = self.connection(first, timeout, step_s)
+        if found is None:
             return None
-        count = min(max_count or COUNT_MAX, COUNT_MAX, min(lac, route.last) - first + 1)
+        pool, link, last = found
+        count = min(max_count or COUNT_MAX, COUNT_MAX, min(lac, last) - first + 1)
         size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
         try:
-            got = link.batch_read(self._ledger, first, count, size, self._digester, self._timeout_s)
+            got = link.batch_read(self._ledger, first, count, size, self._digester, step_s)
         finally:
             pool.give(link)
+        return self._batch(got, link, pool)
+
+    def read_range(self, first: int, last: int, timeout: float | None = None) -> EntryBatch | None:
+        """Read all entries of a range by batch reads, one after the other; see `LedgerReader.read`."""
+        if not type(first) is type(last) is int or not first <= last <= self._view.lac:
+            return None
+        limit_s = self._thread.limit(timeout)
+        until = math.inf if limit_s is None else time.monotonic() + limit_s / 2
+        batches: list[EntryBatch] = []
+        while first <= last:
+            left_s = until - time.monotonic()
+            batch = self.batch_read(first, last - first + 1, 0, left_s) if left_s > 0 else None
+            if batch is None:
+                return None
+            batches.append(batch)
+            first = batch.last + 1
+        return EntryBatch.joined(batches)
+
+    # --- several batch reads at a time --------------------------------------------------------------------------------
+
+    @property
+    def batched(self) -> bool:
+        """Whether direct batch reads may be used for this ledger, if its bookies support them."""
+        return self._batched
+
+    def sizes(self, max_count: int, max_size: int) -> RangeSizes:
+        """Return how large the requests for a range are, given the limits of a batch."""
+        return RangeSizes(max_count, max_size, self._bookies.config)
+
+    def by_loop(self, begun: Coroutine[Any, Any, AioBatches], timeout: float | None) -> LoopSource:
+        """Return the source of batches that the event loop begins to read."""
+        return LoopSource(self._thread, self._thread.run(begun, timeout))
+
+    def connection(self, first: int, timeout: float | None, step_s: float) -> tuple[DirectPool, DirectLink, int] | None:
+        """Return a connection for batch reads from an entry on, the pool to give it back to, and the last entry that
+        can be read over it; None if there is none to be had.
+        """
+        route = self._route(first, timeout)
+        link = route.pool.take(step_s) if route.pool is not None and route.batches else None
+        return None if route.pool is None or link is None else (route.pool, link, route.last)
+
+    def ask(self, link: DirectLink, first: int, count: int, size: int, step_s: float) -> bool:
+        """Send a batch read, and return whether it was sent."""
+        return link.ask_batch(self._ledger, first, count, size, step_s)
+
+    def take(self, link: DirectLink, pool: DirectPool, step_s: float) -> EntryBatch | None:
+        """Receive the response to one of the batch reads that were sent."""
+        return self._batch(link.take_batch(self._digester, step_s), link, pool)
+
+    def _batch(self, got: Got | None, link: DirectLink, pool: DirectPool) -> EntryBatch | None:
         if got is None:
             self._failed(pool, link.outcome)
             return None
-        _, run, offsets, known = got
-        self._saw_lac(known)
-        return EntryBatch(self._ledger, first, run, offsets, self._overhead, known)
+        first, run, offsets, lac = got
+        self._saw_lac(lac)
+        return EntryBatch(self._ledger, first, run, offsets, self._overhead, lac)
 
     def left(self, began: float, timeout: float | None) -> float | None:
         """Return the limit that the event loop has for a call that began at this time of the monotonic clock."""
         limit_s = self._thread.limit(timeout)
         return timeout if limit_s is None else max(limit_s - (time.monotonic() - began), 0.0)
 
-    def _may(self, timeout: float | None) -> bool:
-        """Return whether a direct read may be tried. Raises the errors of closed clients and handles."""
+    def step(self, timeout: float | None) -> float:
+        """Return how many seconds a step of a direct read may take; 0 if none may be tried. Raises the errors of
+        closed clients.
+        """
         self._thread.check()
-        self._handle.check_open()
         limit_s = self._thread.limit(timeout)
-        return self._on and (limit_s is None or limit_s >= LIMIT_S_MIN)
+        if not self._on or limit_s is None:
+            return self._timeout_s if self._on else 0.0
+        return min(SHARE * limit_s, self._timeout_s) if limit_s >= LIMIT_S_MIN else 0.0
 
     # --- routes -------------------------------------------------------------------------------------------------------
 
-    def _route(self, entry: int) -> Route:
+    def _route(self, entry: int, timeout: float | None) -> Route:
         place = entry % self._stripes
         route = self._routes.get(place)
         if (
@@ -130,7 +202,7 @@ class DirectReads:
             or not route.first <= entry <= route.last
             or time.monotonic() >= route.until
         ):
-            route = self._routes[place] = self._thread.run(self._look(entry))
+            route = self._routes[place] = self._thread.run(self._look(entry), timeout)
         return route
 
     async def _look(self, entry: int) -> Route:

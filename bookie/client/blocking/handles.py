@@ -8,7 +8,6 @@ handle was closed, and ClientClosed if the client was.
 
 import math
 import time
-from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from types import TracebackType
@@ -17,6 +16,8 @@ from typing import Any, Generic, Self, TypeVar
 from bookie.client import aio
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
+from bookie.client.blocking.batches import Batches, LoopSource
+from bookie.client.blocking.direct_batches import DirectBatches
 from bookie.client.blocking.direct_reads import DirectReads
 from bookie.client.bookies import BookieClient
 from bookie.client.entries.verified import Entry, EntryBatch
@@ -28,58 +29,6 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata
 __all__ = ["Batches", "Handle", "ReadHandle"]
 
 R = TypeVar("R", bound=Reading)
-
-
-class Batches(Iterator[EntryBatch]):
-    """An iterator over consecutive batches of entries, which are read ahead.
-
-    It is a context manager; use it as one, or call `close`, to leave the iteration before its end.
-    """
-
-    def __init__(self, thread: LoopThread, batches: AioBatches, *, timeout: float | None = None) -> None:
-        self._thread = thread
-        self._batches = batches
-        self._timeout = timeout
-        self._ready: deque[EntryBatch] = deque()
-
-    def __next__(self) -> EntryBatch:
-        if (batch := self.next(self._timeout)) is None:
-            raise StopIteration
-        return batch
-
-    def next(self, timeout: float | None = None) -> EntryBatch | None:
-        """Wait for the next batch. A call that takes too long, or is interrupted, leaves it to the next call.
-
-        Args:
-            timeout: Seconds to wait at most; None means `callTimeoutSec`, and `math.inf` no limit.
-
-        Returns:
-            The next batch, or None if there are no more.
-
-        Raises:
-            RequestTimeout: No batch has arrived within `timeout`; call it again.
-        """
-        if not self._ready:
-            self._thread.run(self._fetch(), timeout)
-        return self._ready.popleft() if self._ready else None
-
-    async def _fetch(self) -> None:
-        """Store what has arrived on the event loop, so that it is kept if the thread does not wait any longer."""
-        self._ready.extend(await self._batches.ready())
-
-    def close(self) -> None:
-        """Stop reading ahead. Further calls do nothing."""
-        self._ready.clear()
-        if self._thread.alive:
-            self._thread.run(self._batches.aclose())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class Handle(Generic[R]):
@@ -139,8 +88,12 @@ class Handle(Generic[R]):
             BookKeeperError: The error of the first entry that cannot be read, such as NoSuchEntry or DigestMismatch.
         """
         began = time.monotonic()
-        if last in (None, first) and (one := self._direct.read(first, timeout)) is not None:
-            return one
+        if last is None or last == first:
+            got = self._direct.read(first, timeout)
+        else:
+            got = self._direct.read_range(first, last, timeout)
+        if got is not None:
+            return got
         return self._thread.run(self._handle.read(first, last), self._direct.left(began, timeout))
 
     def read_async(self, first: int, last: int | None = None) -> Future[EntryBatch]:
@@ -226,10 +179,20 @@ class Handle(Generic[R]):
             An iterator over the batches, which are in order and complete.
         """
 
-        async def batches() -> AioBatches:
-            return self._handle.batches(first, last, max_count=max_count, max_size=max_size)
+        if last is None:
+            last = self.last_add_confirmed
+        handle = self._handle
 
-        return Batches(self._thread, self._thread.run(batches()))
+        async def batches() -> AioBatches:
+            return handle.batches(first, last, max_count=max_count, max_size=max_size)
+
+        async def stretch(start: int, end: int) -> AioBatches:
+            return handle.batches_begun(start, end, max_count, max_size)
+
+        by_loop = LoopSource(self._thread, self._thread.run(batches()))
+        if not self._direct.batched:
+            return Batches(by_loop)
+        return Batches(DirectBatches(self._direct, stretch, first, last, self._direct.sizes(max_count, max_size)))
 
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Batches:
         """Read entries in batches as they are acknowledged, until the ledger is closed.
@@ -250,7 +213,7 @@ class Handle(Generic[R]):
         async def follow() -> AioBatches:
             return self._handle.follow(first, max_count=max_count, max_size=max_size)
 
-        return Batches(self._thread, self._thread.run(follow()), timeout=math.inf)
+        return Batches(LoopSource(self._thread, self._thread.run(follow())), timeout=math.inf)
 
     def read_last_add_confirmed(self, *, timeout: float | None = None) -> int:
         """Ask enough bookies for the LAC that no higher LAC which a reader has seen before can be missed.

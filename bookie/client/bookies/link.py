@@ -23,6 +23,7 @@ from bookie.client.bookies.awaited import AwaitedReply
 from bookie.client.bookies.reads import Reads
 from bookie.client.bookies.sender import Sender
 from bookie.client.contracts import SenderOwner
+from bookie.client.direct.connect import Endpoint
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.receive import ReceiveBuffer
 from bookie.client.wire.request import Request, Wire
@@ -101,6 +102,11 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
     def connected(self) -> bool:
         """Whether there is a transport, which will report when it is closed."""
         return self._transport is not None
+
+    def endpoint(self, host: str) -> Endpoint | None:
+        """Return where the bookie with this host is connected, or None if the connection was lost."""
+        address = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return None if address is None else Endpoint(host, address[:2])
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

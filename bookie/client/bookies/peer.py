@@ -128,7 +128,7 @@ class Peer:
             self._learn(found)
             await self._connector.connect(link, end.host, end.port)
             if link.broken is None and not self._connector.encrypted:
-                self.direct.endpoint = (end.host, end.port)
+                self.direct.endpoint = link.endpoint(end.host)
         except BookKeeperError as error:
             link.fail(error)
         except Exception as error:  # whatever it was, it must fail the waiting requests

@@ -2,7 +2,8 @@
 
 import contextlib
 import socket
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,14 +14,24 @@ from bookie.client.wire.request import Wire
 from bookie.client.wire.security import FRAME_PREFIX, authenticate
 from bookie.errors import BookieUnavailable
 
-__all__ = ["DirectConnector"]
+__all__ = ["DirectConnector", "Endpoint"]
+
+
+class Endpoint(NamedTuple):
+    """Where a bookie listens: its host as it is registered, and the address that the event loop has connected to.
+
+    So no name is resolved again, which could take longer than a call may.
+    """
+
+    host: str
+    address: tuple[str, int]
 
 
 class DirectConnector:
     """How direct connections to the bookies of one client are made. Any thread.
 
-    `wire` is used for its frames of authentication only. The times are in seconds; `patience_s` is how long a bookie
-    may send nothing while a response is due.
+    `wire` is used for its frames of authentication only. The times are in seconds: `timeout_s` bounds all steps
+    together, and `patience_s` is how long a bookie may send nothing while a response is due.
     """
 
     def __init__(self, wire: Wire, timeout_s: float, patience_s: float, auth: ClientProvider | None) -> None:
@@ -29,17 +40,19 @@ class DirectConnector:
         self._patience_s = patience_s
         self._auth = auth
 
-    def connect(self, host: str, port: int) -> DirectLink:
-        """Return an open connection.
+    def connect(self, endpoint: Endpoint, limit_s: float) -> DirectLink:
+        """Return an open connection, within `limit_s` seconds if that is less than the connector's own limit.
 
         Raises:
             BookieUnavailable: The connection failed, or the bookie did not answer in time.
-            SecurityError: The bookie does not support TLS, or one side does not trust the other.
             UnauthorizedAccess: The bookie does not accept the client, or the client not the bookie.
         """
+        host, (name, port) = endpoint
         address = f"{host}:{port}"
+        limit_s = min(limit_s, self._timeout_s)
+        until = time.monotonic() + limit_s
         try:
-            sock = socket.create_connection((host, port), timeout=self._timeout_s)
+            sock = socket.create_connection((name, port), timeout=limit_s)
         except OSError as error:
             raise BookieUnavailable(f"{address}: cannot connect ({error})") from error
         with contextlib.ExitStack() as failing:
@@ -49,16 +62,16 @@ class DirectConnector:
             v3 = self._wire.by_transaction
             link = DirectLink(sock, self._wire.frame_bytes_max, self._patience_s, v3=v3)
             if self._auth is not None:
-                authenticate(self._auth, host, address, lambda *sent: self._exchange(link, address, *sent))
+                authenticate(self._auth, host, address, lambda *sent: self._exchange(link, address, until, *sent))
             failing.pop_all()
         return link
 
-    def _exchange(self, link: DirectLink, address: str, plugin: str, token: bytes) -> tuple[str, bytes]:
+    def _exchange(self, link: DirectLink, address: str, until: float, plugin: str, token: bytes) -> tuple[str, bytes]:
         """Send a token, and return plugin name and token of the response."""
         request = self._wire.auth(plugin, token, self._timeout_s)
-        body = link.exchange(request.frame, self._timeout_s)
+        body = link.exchange(request.frame, until - time.monotonic())
         if body is None:
-            raise BookieUnavailable(f"{address}: {request}: connection lost")
+            raise BookieUnavailable(f"{address}: {request}: the connection was lost, or no answer came in time")
         rows: Any = np.zeros(1, dtype=framing_v2.RESPONSE)
         frame = len(body).to_bytes(FRAME_PREFIX, "big") + body
         try:

@@ -3,9 +3,10 @@
 import logging
 import threading
 import time
+from weakref import WeakSet
 
 from bookie._fast.client.direct_link import DirectLink
-from bookie.client.direct.connect import DirectConnector
+from bookie.client.direct.connect import DirectConnector, Endpoint
 from bookie.errors import BookKeeperError
 
 __all__ = ["DirectPool"]
@@ -26,24 +27,27 @@ class DirectPool:
         self._idle: list[DirectLink] = []
         self._lock = threading.Lock()
         # The fields below are guarded by `_lock`; `_idle` is a stack that only single operations change.
-        self._links: set[DirectLink] = set()
+        self._links: WeakSet[DirectLink] = WeakSet()  # an interrupted thread may drop one without giving it back
         self._connecting = 0
         self._avoided_until = 0.0
         self._closed = False
-        self.endpoint: tuple[str, int] | None = None
-        """Host and port, once the event loop has connected to the bookie."""
+        self.endpoint: Endpoint | None = None
+        """Where the bookie listens, once the event loop has connected to it."""
 
     @property
     def busy(self) -> int:
         """The number of connections that threads are using."""
         return max(len(self._links) - len(self._idle), 0)
 
-    def take(self) -> DirectLink | None:
-        """Return a connection that no other thread uses, which must be given back; None if there is none to be had."""
+    def take(self, limit_s: float) -> DirectLink | None:
+        """Return a connection that no other thread uses, which must be given back; None if there is none to be had.
+
+        A new one is connected within `limit_s` seconds.
+        """
         try:
             return self._idle.pop()
         except IndexError:
-            link = self._another()
+            link = self._another(limit_s)
         if link is not None and self._closed:  # it was closed in the meantime
             self.give(link)
             return None
@@ -73,7 +77,7 @@ class DirectPool:
         for link in links:
             link.close()
 
-    def _another(self) -> DirectLink | None:
+    def _another(self, limit_s: float) -> DirectLink | None:
         endpoint = self.endpoint
         with self._lock:
             if endpoint is None or self._closed or time.monotonic() < self._avoided_until:
@@ -83,13 +87,14 @@ class DirectPool:
             self._connecting += 1
         link = None
         try:
-            link = self._connector.connect(*endpoint)
+            link = self._connector.connect(endpoint, limit_s)
         except BookKeeperError as error:
             log.info("no direct connection to bookieId=%s for a while: %s", self._bookie, error)
-        with self._lock:
-            self._connecting -= 1
-            if link is None:
-                self._avoided_until = time.monotonic() + AVOIDED_S
-            else:
-                self._links.add(link)
+        finally:  # also if a signal interrupts it
+            with self._lock:
+                self._connecting -= 1
+                if link is None:
+                    self._avoided_until = time.monotonic() + AVOIDED_S
+                else:
+                    self._links.add(link)
         return link

@@ -2,37 +2,21 @@
 
 The bytes that are requested, or have arrived and were not taken, stay below `bytes_in_flight_max`; only the batch
 that the caller waits for may exceed it. If a response has fewer entries than requested, the rest is requested again
-at once, and later requests ask for fewer entries. This module chooses how many entries a request asks for: a response
-is worth a round trip from some hundred KiB on, so a batch that is handed out may be a part of one.
-
-It also chooses how many requests are in flight. Responses that wait in the socket have left the processor's caches
-when they are handled, which doubles the cost of an entry; so there are two requests, and more only where the latency
-is high.
+at once, and later requests ask for fewer entries. Module `ledgers.range_sizes` chooses how many entries a request asks
+for, and how many requests are in flight.
 """
 
 import asyncio
 import heapq
-import math
 from collections.abc import Awaitable, Callable
 
 from bookie.client.config import ClientConfig
 from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.batched import Batched
+from bookie.client.ledgers.range_sizes import RangeSizes
 from bookie.errors import BookKeeperError
 
 __all__ = ["RangeReader"]
-
-REQUESTS_MIN, REQUESTS_MAX = 2, 16
-"""The number of requests in flight."""
-FILLED_S = 0.0004
-"""One more request is sent for each such time in the latency of the quickest response; it transfers about as long
-at 10 Gbit/s.
-"""
-ANSWER_BYTES = 512 << 10
-"""The size of a response that is worth a request, whatever the limits of a batch are."""
-COUNT_START = 500
-"""The entries of the first requests; later ones ask for as many as fill a response."""
-COUNT_MAX = 1 << 16
 
 Read = Callable[[int, int | None, int, int], Awaitable[EntryBatch]]
 """Reads some entries, given the first and the last one, the highest number, and the highest size of the response in
@@ -52,16 +36,9 @@ class RangeReader(Batched):
         self._next = first  # the next entry to hand out
         self._ask = first  # the next entry that was never requested
         self._end = last + 1
-        self._batch_max = max_count or COUNT_MAX
-        self._count = COUNT_START
-        self._bytes_max = config.bytes_in_flight_max
-        frame = min(max_size, config.frame_bytes_max) if max_size > 0 else config.frame_bytes_max
-        self._size = min(frame, self._bytes_max)
-        self._worth = min(self._size * 7 // 8, ANSWER_BYTES)  # less than all of it, since entry sizes vary
+        self._sizes = RangeSizes(max_count, max_size, config)
         self._bytes = 0
-        self._requests = REQUESTS_MIN
         self._under_way = 0
-        self._quickest_s = math.inf
         self._holes: list[tuple[int, int]] = []  # requested but not answered; a heap
         self._held: dict[int, EntryBatch] = {}
         self._failed: dict[int, BookKeeperError] = {}
@@ -100,7 +77,7 @@ class RangeReader(Batched):
 
     def _hand_out(self, batch: EntryBatch, got: list[EntryBatch], limit: int) -> None:
         """Split a batch into pieces of the requested size; what exceeds the limit is kept."""
-        size = self._batch_max
+        size = self._sizes.batch_max
         pieces = -(-len(batch) // size)
         taken = min(pieces, limit - len(got)) if limit else pieces
         rest = batch[taken * size :] if taken < pieces else None
@@ -130,10 +107,10 @@ class RangeReader(Batched):
     def _pump(self) -> None:
         """Send as many requests as there is room for."""
         first = self._wanted()
-        room = (self._bytes_max - self._bytes) // self._size
+        room = (self._sizes.bytes_max - self._bytes) // self._sizes.size
         if first == self._next:
             room = max(room, 1)
-        while first is not None and room > 0 and len(self._workers) < self._requests:
+        while first is not None and room > 0 and len(self._workers) < self._sizes.requests:
             worker = asyncio.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._ended)
@@ -145,8 +122,8 @@ class RangeReader(Batched):
         return first if first < min((self._end, *self._failed)) else None
 
     async def _work(self) -> None:
-        while (first := self._wanted()) is not None and self._under_way < self._requests:
-            if first != self._next and self._bytes + self._size > self._bytes_max:
+        while (first := self._wanted()) is not None and self._under_way < self._sizes.requests:
+            if first != self._next and self._bytes + self._sizes.size > self._sizes.bytes_max:
                 return
             await self._request()
 
@@ -155,35 +132,28 @@ class RangeReader(Batched):
             first, end = heapq.heappop(self._holes)
         else:
             first = self._ask
-            end = self._ask = min(first + self._count, self._end)
-        self._bytes += self._size
+            end = self._ask = min(first + self._sizes.count, self._end)
+        size = self._sizes.size
+        self._bytes += size
         self._under_way += 1
         now = asyncio.get_running_loop().time
         asked_s = now()
         try:
-            batch = await self._read(first, end - 1, end - first, self._size)
+            batch = await self._read(first, end - 1, end - first, size)
         except BookKeeperError as error:
             self._failed[first] = error
             self._arrived.set()
             return
         finally:
-            self._bytes -= self._size
+            self._bytes -= size
             self._under_way -= 1
         self._bytes += batch.nbytes
         self._held[first] = batch
-        self._took(now() - asked_s)
+        self._sizes.learn(batch, end, now() - asked_s)
         if batch.last + 1 < end:
             heapq.heappush(self._holes, (batch.last + 1, end))
-            self._count = len(batch)
-        elif len(batch) >= self._count:
-            self._count = min(COUNT_MAX, 2 * self._count, max(1, self._worth * len(batch) // batch.nbytes))
         if first == self._next:
             self._arrived.set()
-
-    def _took(self, seconds: float) -> None:
-        if seconds < self._quickest_s:
-            self._quickest_s = seconds
-            self._requests = min(REQUESTS_MIN + int(seconds / FILLED_S), REQUESTS_MAX)
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)

@@ -33,9 +33,9 @@ def v2(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def written(uri: str, payloads: list[bytes] = PAYLOADS, copies: int = 1) -> int:
+def written(uri: str, payloads: list[bytes] = PAYLOADS, copies: int = 1, **settings: Any) -> int:
     """Write a ledger, and return its id."""
-    with BookKeeper(uri) as bk:
+    with BookKeeper(uri, **settings) as bk:
         with bk.create_ledger(ensemble_size=copies, write_quorum_size=copies, ack_quorum_size=copies) as ledger:
             for payload in payloads:
                 ledger.append_async(payload)
@@ -58,7 +58,7 @@ def only_direct(reader: ReadHandle) -> Iterator[None]:
         raise AssertionError("the event loop was asked")
 
     handle: Any = reader._handle
-    before = {name: getattr(handle, name) for name in ("read", "batch_read", "batches")}
+    before = {name: getattr(handle, name) for name in ("read", "batch_read", "batches_begun")}
     for name in before:
         setattr(handle, name, refuse)
     yield
