@@ -4,6 +4,7 @@ The store was unreachable when such a lock was to be made or released, and came 
 alone, the lock would exist as long as this process, and nobody could copy its ledger.
 """
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,18 @@ class UnsureLocks:
         except MetadataStoreError:
             self._ledgers.add(ledger)
             raise
+
+    @contextmanager
+    def holding(self, ledger: int, take: Callable[[int, str], bool]) -> Iterator[bool]:
+        """Hold a lock of this host in this context, if `take(ledger, holder)` gets it; yield whether it did."""
+        self.release_all()
+        if not take(ledger, socket.gethostname()):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._release(ledger)
 
     def release_all(self) -> None:
         """Release those of them that are ours. What fails is tried again the next time."""

@@ -167,16 +167,9 @@ class BookKeeper:
             IllegalOperation: Deferred sync was requested with V2.
             ClientClosed: The client is closed.
         """
-        creating = self._create(
-            ensemble_size=ensemble_size,
-            write_quorum_size=write_quorum_size,
-            ack_quorum_size=ack_quorum_size,
-            digest_type=digest_type,
-            password=password,
-            custom_metadata=custom_metadata,
-            deferred_sync=deferred_sync,
-        )
-        return self._thread.run(creating, timeout, unclaimed=self._delete_unowned)
+        sizes = ensemble_size, write_quorum_size, ack_quorum_size
+        wanted = _wanted(sizes, digest_type, password, custom_metadata, deferred_sync=deferred_sync)
+        return self._thread.run(self._create(**wanted), timeout, unclaimed=self._delete_unowned)
 
     def create_ledger_async(
         self,
@@ -207,16 +200,9 @@ class BookKeeper:
         Raises:
             ClientClosed: The client is closed.
         """
-        creating = self._create(
-            ensemble_size=ensemble_size,
-            write_quorum_size=write_quorum_size,
-            ack_quorum_size=ack_quorum_size,
-            digest_type=digest_type,
-            password=password,
-            custom_metadata=custom_metadata,
-            deferred_sync=deferred_sync,
-        )
-        return self._thread.submit(creating, unclaimed=self._delete_unowned)
+        sizes = ensemble_size, write_quorum_size, ack_quorum_size
+        wanted = _wanted(sizes, digest_type, password, custom_metadata, deferred_sync=deferred_sync)
+        return self._thread.submit(self._create(**wanted), unclaimed=self._delete_unowned)
 
     def create_ledger_advanced(  # noqa: PLR0913 - all but the first have names and defaults
         self,
@@ -251,17 +237,9 @@ class BookKeeper:
             LedgerExists: A ledger with the given id already exists.
             BookKeeperError: Any error of `create_ledger`.
         """
-        creating = self._create_advanced(
-            ledger_id,
-            ensemble_size=ensemble_size,
-            write_quorum_size=write_quorum_size,
-            ack_quorum_size=ack_quorum_size,
-            digest_type=digest_type,
-            password=password,
-            custom_metadata=custom_metadata,
-            deferred_sync=deferred_sync,
-        )
-        return self._thread.run(creating, timeout, unclaimed=self._delete_unowned)
+        sizes = ensemble_size, write_quorum_size, ack_quorum_size
+        wanted = _wanted(sizes, digest_type, password, custom_metadata, deferred_sync=deferred_sync)
+        return self._thread.run(self._create_advanced(ledger_id, **wanted), timeout, unclaimed=self._delete_unowned)
 
     def create_ledger_advanced_async(
         self,
@@ -293,17 +271,9 @@ class BookKeeper:
         Raises:
             ClientClosed: The client is closed.
         """
-        creating = self._create_advanced(
-            ledger_id,
-            ensemble_size=ensemble_size,
-            write_quorum_size=write_quorum_size,
-            ack_quorum_size=ack_quorum_size,
-            digest_type=digest_type,
-            password=password,
-            custom_metadata=custom_metadata,
-            deferred_sync=deferred_sync,
-        )
-        return self._thread.submit(creating, unclaimed=self._delete_unowned)
+        sizes = ensemble_size, write_quorum_size, ack_quorum_size
+        wanted = _wanted(sizes, digest_type, password, custom_metadata, deferred_sync=deferred_sync)
+        return self._thread.submit(self._create_advanced(ledger_id, **wanted), unclaimed=self._delete_unowned)
 
     def open_ledger(
         self,
@@ -488,3 +458,23 @@ class BookKeeper:
     ) -> ReadHandle:
         opening = self._aio.open_ledger(ledger, password=password, digest_type=digest_type, recovery=recovery)
         return ReadHandle(self._thread, await opening, self._aio.bookie_client)
+
+
+def _wanted(
+    sizes: tuple[int, int, int],
+    digest_type: str | DigestType,
+    password: bytes,
+    custom_metadata: Mapping[str, bytes] | None,
+    *,
+    deferred_sync: bool,
+) -> dict[str, Any]:
+    """Collect the arguments of a create; `sizes` are ensemble size, write quorum and ack quorum."""
+    return {
+        "ensemble_size": sizes[0],
+        "write_quorum_size": sizes[1],
+        "ack_quorum_size": sizes[2],
+        "digest_type": digest_type,
+        "password": password,
+        "custom_metadata": custom_metadata,
+        "deferred_sync": deferred_sync,
+    }

@@ -10,9 +10,8 @@
 Any thread; watch listeners run on the watch thread.
 """
 
-import socket
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from random import Random
 
 from bookie.metadata.driver import Subscription
@@ -40,16 +39,8 @@ class KeyValueReplication:
         self._claimants: dict[str, Callable[[], None]] = {}
         self._unsure = UnsureLocks(lambda ledger: self.release(Claim(ledger, 0)))
 
-    @contextmanager
-    def lock(self, ledger_id: int) -> Iterator[bool]:
-        self._unsure.release_all()
-        if not self._take(ledger_id, socket.gethostname()):
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            self.release(Claim(ledger_id, 0))
+    def lock(self, ledger_id: int) -> AbstractContextManager[bool]:
+        return self._unsure.holding(ledger_id, self._take)
 
     def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
         key = _key(MARKS, ledger_id)

@@ -4,9 +4,8 @@ Names and texts are in `records.replication`. Any thread may call. As in Java, t
 finding a ledger are watched; so a change anywhere in the tree is reported, and a busy tree costs no watches.
 """
 
-import socket
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from random import Random
 from typing import Any
 
@@ -43,16 +42,8 @@ class ZooKeeperReplication:
         self._claimants: dict[str, Callable[[], None]] = {}
         self._unsure = UnsureLocks(lambda ledger: self.release(Claim(ledger, ANY_VERSION)))
 
-    @contextmanager
-    def lock(self, ledger_id: int) -> Iterator[bool]:
-        self._unsure.release_all()
-        if not self._take(ledger_id, socket.gethostname()):
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            self.release(Claim(ledger_id, ANY_VERSION))
+    def lock(self, ledger_id: int) -> AbstractContextManager[bool]:
+        return self._unsure.holding(ledger_id, self._take)
 
     def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
         self._require_layout()
