@@ -1,14 +1,13 @@
 """A sliding window over a file: opening, and the slow path that reads."""
-import os
 
 from libc.errno cimport EINTR, EINVAL
 from libc.stdint cimport UINT64_MAX, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove
-from posix.fcntl cimport O_RDONLY
 from posix.types cimport off_t
 
 from bookie._fast.base.file cimport Files, set_direct
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.pace cimport pace_take
 from bookie._fast.base.types cimport Status
 
@@ -157,11 +156,7 @@ def read_pieces(path, pieces, size_t capacity_max=WINDOW_CHUNK, Files files=None
     cdef Status status
     cdef size_t got
     cdef uint64_t keep, pos
-    encoded = os.fsencode(path)
-    cdef const char* name = encoded
-    cdef int fd = files.ops.open(name, O_RDONLY, 0)
-    if fd < 0:
-        raise OSError(-fd, os.strerror(-fd), str(path))
+    cdef int fd = open_to_read(files.ops, path)
     answers = []
     if window_open(&window, files.ops, fd, capacity_max) == Status.OK:
         for keep, pos, size in pieces:

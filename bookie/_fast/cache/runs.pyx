@@ -1,5 +1,5 @@
 """Runs, and the hash table from ledgers to their runs. Guarded by the ledger's shard; no locks, no I/O here."""
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove
 
@@ -75,38 +75,40 @@ cdef inline bint found_again(const LedgerRuns* ledger, int64_t entry) noexcept n
     return chunk.runs[ledger.found.at].first <= entry <= chunk.runs[ledger.found.at].last
 
 
-cdef bint place_below(LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
-    """Find the last run with first <= entry; False if there is none. The newest is tried first, as the likeliest."""
+cdef inline int64_t first_at(const int64_t* firsts, size_t stride, uint32_t at) noexcept nogil:
+    return (<const int64_t*> (<const uint8_t*> firsts + at * stride))[0]
+
+
+cdef inline uint32_t last_below(const int64_t* firsts, size_t stride, uint32_t count, int64_t entry) noexcept nogil:
+    """Return the index of the last id <= entry among `count` ascending ids, `stride` bytes apart; the first is such.
+
+    The last of them is tried first, as the likeliest.
+    """
     cdef uint32_t low = 0
-    cdef uint32_t high = ledger.chunk_count
+    cdef uint32_t high = count
     cdef uint32_t middle
+    if first_at(firsts, stride, high - 1) <= entry:
+        return high - 1
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if first_at(firsts, stride, middle) <= entry:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef bint place_below(LedgerRuns* ledger, int64_t entry, RunPlace* place) noexcept nogil:
+    """Find the last run with first <= entry; False if there is none."""
     cdef Chunk* chunk
-    if high == 0 or entry < ledger.chunks[0].first:
+    if ledger.chunk_count == 0 or entry < ledger.chunks[0].first:
         return False
     if found_again(ledger, entry):
         place[0] = ledger.found
         return True
-    if ledger.chunks[high - 1].first <= entry:
-        low = high - 1
-    while high - low > 1:
-        middle = low + (high - low) // 2
-        if ledger.chunks[middle].first <= entry:
-            low = middle
-        else:
-            high = middle
-    place.chunk = low
-    chunk = &ledger.chunks[low]
-    low = 0
-    high = chunk.count
-    if chunk.runs[high - 1].first <= entry:
-        low = high - 1
-    while high - low > 1:
-        middle = low + (high - low) // 2
-        if chunk.runs[middle].first <= entry:
-            low = middle
-        else:
-            high = middle
-    place.at = low
+    place.chunk = last_below(&ledger.chunks[0].first, sizeof(Chunk), ledger.chunk_count, entry)
+    chunk = &ledger.chunks[place.chunk]
+    place.at = last_below(&chunk.runs[0].first, sizeof(Run), chunk.count, entry)
     ledger.found = place[0]
     return True
 

@@ -6,16 +6,13 @@ import numpy as np
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.base.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.base.file cimport FileOps, Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.types cimport LENGTH_PREFIX, Status
 from bookie._fast.base.window cimport WINDOW_CHUNK, Window, window_at, window_close, window_load, window_open
 from bookie._fast.wire.digest cimport ENTRY_FIXED_BYTES, Digester, digest_holds
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 
 cdef Status check_in_window(Window* window, const Placed* rows, size_t count, unsigned char* bad) noexcept nogil:
@@ -67,8 +64,6 @@ def bad_digests(path, offsets, lengths, which, digesters, Files files=None):
     cdef Placed* rows = <Placed*> malloc(max(count, 1) * sizeof(Placed))
     if rows == NULL:
         raise MemoryError("no memory for the offsets of records")
-    encoded = os.fsencode(path)
-    cdef const char* name = encoded
     cdef int fd = -1
     try:
         for i in range(count):
@@ -76,9 +71,7 @@ def bad_digests(path, offsets, lengths, which, digesters, Files files=None):
             rows[i].offset = offset_at[i]
             rows[i].length = length_at[i]
             rows[i].digest = &digester.digest if digester is not None else NULL
-        fd = ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), os.fspath(path))
+        fd = open_to_read(ops, path)
         with nogil:
             status = digests_check(ops, fd, rows, count, &bad_at[0])
             ops.close(fd)

@@ -6,9 +6,9 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.base.file cimport Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.types cimport LENGTH_PREFIX, Status
 from bookie._fast.entrylog.ledger_bytes cimport (
     LedgerBytes,
@@ -28,9 +28,6 @@ from bookie._fast.entrylog.scan cimport (
     log_check,
     scan_log,
 )
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 LogLedgers = namedtuple("LogLedgers", "ledgers bytes from_map torn_at")
 
@@ -98,11 +95,7 @@ def scan_ledgers(path, Files files=None):
     cdef size_t i
     cdef int64_t[::1] ids, sums
     files = files if files is not None else Files()
-    encoded = os.fsencode(path)
-    cdef const char* name = encoded
-    cdef int fd = files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-    if fd < 0:
-        raise OSError(-fd, os.strerror(-fd), str(path))
+    cdef int fd = open_to_read(files.ops, path)
     memset(&map, 0, sizeof(map))
     try:
         with nogil:

@@ -7,11 +7,11 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.base.bounds cimport RECORD_BYTES_MAX
 from bookie._fast.base.cursor cimport load_i32, load_i64, load_u32
 from bookie._fast.base.file cimport FileOps, Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Status
 from bookie._fast.base.window cimport (
     WINDOW_CHUNK,
@@ -23,9 +23,6 @@ from bookie._fast.base.window cimport (
     window_open,
     window_pace,
 )
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 cdef enum:
     DIRECT_BLOCK = 4096
@@ -220,11 +217,7 @@ def scan_chunk(path, uint64_t start=0, size_t rows_max=1 << 18, Files files=None
     cdef LogScan result
     cdef Status status
     cdef FileOps* ops = files.ops
-    encoded = os.fsencode(path)
-    cdef const char* name = encoded
-    cdef int fd = ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-    if fd < 0:
-        raise OSError(-fd, os.strerror(-fd), str(path))
+    cdef int fd = open_to_read(ops, path)
     with nogil:
         status = scan_log(ops, fd, start, collect, &columns, &result)
         ops.close(fd)

@@ -27,7 +27,7 @@ cdef struct Rebuilding:
     LocationIndex* index
     const int64_t* wanted        # ids of the ledgers to rebuild, ascending; NULL for all
     size_t wanted_count
-    int64_t asked                # the ledger that `answer` is about; -1 at first
+    int64_t answered             # the ledger that `answer` is about; -1 at first
     bint answer
     Located* rows                # records of the current log, in scan order
     Located* spare

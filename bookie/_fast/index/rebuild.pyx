@@ -3,18 +3,17 @@
 A flush of this bookie or of DbLedgerStorage writes records in order, so most batches need no sort. Interleaved logs
 hold records of many ledgers in order of arrival; sorting makes the puts touch the pages of the index in order.
 """
-import os
 from collections import namedtuple
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
-from posix.fcntl cimport O_RDONLY
 
 import numpy as np
 
 from bookie._fast.base.bounds cimport LOG_BYTES_MAX, ids_hold
 from bookie._fast.base.file cimport FileOps, Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.types cimport LENGTH_PREFIX, Status
 from bookie._fast.entrylog.ledger_bytes cimport (
     LedgerBytes,
@@ -99,9 +98,6 @@ def sort_rows(rows):
     return [(found[i].ledger, found[i].entry, found[i].offset, found[i].length) for i in range(count)]
 
 
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
-
 LogPart = namedtuple("LogPart", "records bytes end torn more")
 
 
@@ -110,7 +106,7 @@ cdef bint is_wanted(Rebuilding* state, int64_t ledger) noexcept nogil:
     cdef size_t low = 0, high = state.wanted_count, middle
     if state.wanted == NULL:
         return True
-    if ledger == state.asked:
+    if ledger == state.answered:
         return state.answer
     while low < high:
         middle = (low + high) // 2
@@ -118,7 +114,7 @@ cdef bint is_wanted(Rebuilding* state, int64_t ledger) noexcept nogil:
             low = middle + 1
         else:
             high = middle
-    state.asked = ledger
+    state.answered = ledger
     state.answer = low < state.wanted_count and state.wanted[low] == ledger
     return state.answer
 
@@ -269,7 +265,7 @@ cdef class Rebuild:
                 self.wanted_ids = np.full(1, -1, np.int64)      # no ledger: still not NULL
             ids = self.wanted_ids
             self.state.wanted = &ids[0]
-        self.state.asked = self.state.put_ledger = -1
+        self.state.answered = self.state.put_ledger = -1
         self.state.ordered = True
         self.state.capacity = stretch_bytes // 2 // sizeof(Located)
         self.state.rows = <Located*> malloc(self.state.capacity * sizeof(Located))
@@ -307,11 +303,7 @@ cdef class Rebuild:
         cdef Status status
         files = files if files is not None else Files()
         cdef FileOps* ops = files.ops
-        encoded = os.fsencode(path)
-        cdef const char* name = encoded
-        cdef int fd = ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), os.fspath(path))
+        cdef int fd = open_to_read(ops, path)
         self.state.log_id = log_id
         self.state.failed = Status.OK
         self.state.paused = False

@@ -1,17 +1,16 @@
 """The way down a tree to the greatest key that is not above the wanted one, whose value then names the next run."""
 import errno
-import os
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport SEEK_END
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset, strlen
-from posix.fcntl cimport O_RDONLY
 from posix.unistd cimport lseek
 
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.cursor cimport load_i64, store_i64
 from bookie._fast.base.file cimport FileOps, Files, read_full
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.planted cimport PLANT_STALE_LEAF, bk_planted
 from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, OK, Status
 from bookie._fast.index.branch_sums cimport BranchSum, BranchSums, sums_find, sums_free, sums_of
@@ -348,12 +347,8 @@ cdef class RunFile:
 
         About `kept` branch pages stay in memory, and beyond these the ones above other branches; 0 keeps none.
         """
-        cdef int fd
         self.files = files if files is not None else Files()
-        encoded = os.fsencode(path)
-        fd = self.files.ops.open(<const char*> encoded, O_RDONLY, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), os.fspath(path))
+        cdef int fd = open_to_read(self.files.ops, path)
         self.search.file.fd = fd
         self.check(learn(self.files.ops, fd, kept, &self.search))
         if not search_prepare(&self.search):

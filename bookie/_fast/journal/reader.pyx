@@ -13,18 +13,15 @@ import numpy as np
 from libc.stdint cimport UINT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
-from posix.fcntl cimport O_RDONLY
 
 from bookie._fast.base.bounds cimport GROUP_BYTES_MAX, RECORD_BYTES_MAX
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.cursor cimport load_i32, load_i64, load_u32, store_u32
 from bookie._fast.base.file cimport FileOps, Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.planted cimport PLANT_GROUP_UNCHECKED, bk_planted
 from bookie._fast.base.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Status
 from bookie._fast.base.window cimport WINDOW_CHUNK, Window, all_zeros, window_at, window_close, window_load, window_open
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* hay, size_t hay_size, const void* needle, size_t size) noexcept
@@ -165,8 +162,8 @@ cdef Status scan_records(Scan* scan, uint64_t pos, Status* refused) noexcept nog
 
 cdef Status check_closing(Scan* scan, uint64_t start, uint64_t keep, uint32_t crc, uint64_t padding,
                           uint64_t end) noexcept nogil:
-    """Check the closing of a group. OK: it is ours and whole. END: whole, but not written here by this journal. Else
-    TORN.
+    """Check the closing of a group. OK: it is whole, and this journal wrote it here. END: it is whole, but another
+    journal wrote it, or wrote it elsewhere. TORN: it is not whole.
 
     `crc` covers the group's bytes before `keep`.
     """
@@ -397,11 +394,7 @@ def scan_journal(path, int64_t journal_id, uint64_t start=0, Files files=None):
     cdef JournalScan result
     cdef Status status
     cdef FileOps* ops = files.ops
-    encoded = os.fsencode(path)
-    cdef const char* name = encoded
-    cdef int fd = ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-    if fd < 0:
-        raise OSError(-fd, os.strerror(-fd), str(path))
+    cdef int fd = open_to_read(ops, path)
     with nogil:
         status = journal_scan(ops, fd, journal_id, start, collect, &rows, &result)
         ops.close(fd)

@@ -79,15 +79,16 @@ cdef enum:
     AUTH_PART_BYTES = 3
 
 
+cdef inline uint8_t* copied(Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+    """Append a copy of `data`, and return where it is; NULL if the connection must be closed."""
+    cdef uint8_t* out = conn_reserve(conn, size)
+    if out != NULL:
+        memcpy(out, data, size)
+    return out
+
+
 cdef Status put(Conn* conn, const uint8_t* data, uint32_t size) noexcept nogil:
-    cdef uint8_t* out
-    if size == 0:
-        return OK
-    out = conn_reserve(conn, size)
-    if out == NULL:
-        return CLOSED
-    memcpy(out, data, size)
-    return OK
+    return OK if size == 0 or copied(conn, data, size) != NULL else CLOSED
 
 
 cdef Status write_code(IoLoop* loop, Conn* conn, uint8_t protocol, uint8_t op, uint8_t version, int64_t ledger,
@@ -166,14 +167,12 @@ cdef Status reply_ack(IoLoop* loop, const Ack* ack) noexcept nogil:
 
 cdef Status put_part(Conn* conn, const uint8_t* base, uint64_t size, Region* region, uint32_t most) noexcept nogil:
     """Append one slice: copied if it has up to `most` bytes, else by reference, which takes over its pin."""
-    cdef uint8_t* out
+    cdef bint done
     if size > most and conn_slice(conn, base, size, region):
         return OK
-    out = conn_reserve(conn, size)
-    if out != NULL:
-        memcpy(out, base, size)
+    done = copied(conn, base, size) != NULL
     region_unpin(region)
-    return OK if out != NULL else CLOSED
+    return OK if done else CLOSED
 
 
 cdef Status put_stretch(Conn* conn, const uint8_t* base, uint64_t size) noexcept nogil:
@@ -181,10 +180,9 @@ cdef Status put_stretch(Conn* conn, const uint8_t* base, uint64_t size) noexcept
     cdef uint8_t* out
     if size == 0:
         return OK
-    out = conn_reserve(conn, size)
+    out = copied(conn, base, size)
     if out == NULL:
         return CLOSED
-    memcpy(out, base, size)
     v3_entries(out, size)
     return OK
 

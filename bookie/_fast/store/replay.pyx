@@ -10,6 +10,7 @@ from bookie._fast.base.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_
 from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.file cimport Files
+from bookie._fast.base.open_file cimport open_to_read
 from bookie._fast.base.planted cimport (
     PLANT_FENCE_NOT_REPLAYED,
     PLANT_LAC_NOT_REPLAYED,
@@ -55,10 +56,6 @@ from bookie._fast.store.ledger_table cimport (
 from bookie._fast.store.pack_cache cimport pack_cache
 from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport SHARDS, STORES_MOST, Shard, Storage, Store, shard_of
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_RDONLY
-    int O_CLOEXEC
 
 NOT_HERE = -1                # instead of an offset: the whole file is before the mark
 
@@ -309,7 +306,6 @@ def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id
     cdef JournalScan scan
     cdef Status status
     cdef int fd
-    cdef const char* name
     if len(begins) != <int> stores.stores.count:
         raise ValueError(f"{len(begins)} offsets for {stores.stores.count} ledger directories; pass one for each")
     for i, begin in enumerate(begins):
@@ -317,13 +313,9 @@ def replay_file(StorageEngine stores, Files files, path: str, int64_t journal_id
         replay.full[i] = i in full
         replay.held[i] = -1
     replay.again = again
-    encoded = path.encode()
-    name = encoded
     replay.stores = stores.stores
     replay.entries = replay.fences = replay.skipped = replay.refused = 0
-    fd = files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-    if fd < 0:
-        raise OSError(-fd, "cannot open the journal file", path)
+    fd = open_to_read(files.ops, path)
     with nogil:
         status = journal_scan(files.ops, fd, journal_id, start, replay_record, &replay, &scan)
         files.ops.close(fd)

@@ -1,10 +1,7 @@
 """The common part of scans of entry logs and journals: the open file, and the way from a sheet to rows."""
 import os
 
-from posix.fcntl cimport O_RDONLY
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
+from bookie._fast.base.open_file cimport open_to_read
 
 
 cdef class RowFile:
@@ -21,12 +18,7 @@ cdef class RowFile:
         self.path = os.fspath(path)
         self.sheet = sheet
         self.files = files if files is not None else Files()
-        encoded = os.fsencode(path)
-        cdef const char* name = encoded
-        cdef int fd = self.files.ops.open(name, O_RDONLY | O_CLOEXEC, 0)
-        if fd < 0:
-            raise OSError(-fd, os.strerror(-fd), self.path)
-        self.fd = fd
+        self.fd = open_to_read(self.files.ops, path)
         self.status = Status.OK
         return 0
 
