@@ -7,12 +7,12 @@ from bookie._fast.base.sync cimport bk_load, bk_load_pointer, bk_store, now_ns, 
 from bookie._fast.base.types cimport CLOSED, Status
 from bookie._fast.server.ack_queue cimport Ack, AckQueue
 from bookie._fast.server.acks cimport ack_next, acks_free
-from bookie._fast.server.connection cimport Conn
+from bookie._fast.server.connection cimport Conn, conn_release
 from bookie._fast.server.dispatch cimport dispatch_ack, dispatch_poll, dispatch_read
 from bookie._fast.server.gate cimport gate_answer
 from bookie._fast.server.long_polls cimport Poll, polls_next, polls_pass
 from bookie._fast.server.loop_ops cimport LOOP_FENCE_WAIT, LOOP_READ_QUEUED, op_of, op_took
-from bookie._fast.server.membership cimport close_conn, close_failed, release
+from bookie._fast.server.membership cimport close_conn, close_failed
 from bookie._fast.server.output cimport mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, policy_collect, policy_free
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
@@ -31,7 +31,7 @@ cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
             close_failed(loop, conn, OUT_OF_MEMORY)
         else:
             mark_dirty(loop, conn)
-    release(conn)
+    conn_release(conn)
 
 
 cdef bint serve_queue(IoLoop* loop, AckQueue* queue, OpStats* adds, const int64_t* published) noexcept nogil:
@@ -92,7 +92,7 @@ cdef void drop_acks(AckQueue* queue) noexcept nogil:
     cdef Ack* ack = ack_next(queue, INT64_MAX)
     while ack != NULL:
         free(ack.read)
-        release(ack.conn)
+        conn_release(ack.conn)
         ack = ack_next(queue, INT64_MAX)
     acks_free(queue)
 
@@ -137,7 +137,7 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
         if conn.fd >= 0:
             turns_enter(loop, conn)
             mark_dirty(loop, conn)
-        release(conn)
+        conn_release(conn)
         job = following
 
 

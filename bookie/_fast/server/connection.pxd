@@ -74,7 +74,7 @@ cdef Conn* conn_new(int fd, void* loop, const NetLimits* limits, NetUsage* usage
 cdef void conn_set_auth(Conn* conn, AuthState auth) noexcept nogil   # its rights count unless it is WAITING
 # Release all input, output and pins of a closed connection. Responses to it may still arrive for a while.
 cdef void conn_drop(Conn* conn) noexcept nogil
-cdef void conn_free(Conn* conn) noexcept nogil
+cdef void conn_release(Conn* conn) noexcept nogil     # drop a reference; the last one frees the connection
 # Append `size` bytes to the output, for the caller to fill in. NULL: close the connection, for `why`.
 cdef uint8_t* conn_reserve(Conn* conn, uint64_t size) noexcept nogil
 # Return whether the output may grow by `size` bytes.

@@ -114,9 +114,11 @@ cdef void conn_drop(Conn* conn) noexcept nogil:
     conn.held_size = 0
 
 
-cdef void conn_free(Conn* conn) noexcept nogil:
-    conn_drop(conn)
-    free(conn)
+cdef void conn_release(Conn* conn) noexcept nogil:
+    conn.refs -= 1
+    if conn.refs == 0:
+        conn_drop(conn)
+        free(conn)
 
 
 cdef void conn_trim(Conn* conn) noexcept nogil:
@@ -388,20 +390,20 @@ cdef Status flush_clear(Conn* conn) noexcept nogil:
     cdef iovec parts[IOV_MOST]
     cdef msghdr message
     cdef uint32_t i, n
-    cdef uint64_t asked
+    cdef uint64_t offered
     cdef ssize_t written
     memset(&message, 0, sizeof(message))
     message.msg_iov = parts
     while conn.pending:
         n = 0
-        asked = 0
+        offered = 0
         for i in range(conn.head, conn.count):
             if n == IOV_MOST:
                 break
             parts[n].iov_base = <void*> (conn.items[i].base if conn.items[i].base != NULL
                                          else conn.out + conn.items[i].at)
             parts[n].iov_len = conn.items[i].size
-            asked += conn.items[i].size
+            offered += conn.items[i].size
             n += 1
         message.msg_iovlen = n
         written = sendmsg(conn.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)
@@ -410,7 +412,7 @@ cdef Status flush_clear(Conn* conn) noexcept nogil:
                 continue
             return PENDING if errno == EAGAIN else CLOSED
         sent(conn, written)
-        if <uint64_t> written < asked:
+        if <uint64_t> written < offered:
             return PENDING
     return OK
 

@@ -34,7 +34,7 @@ from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.accepting cimport accept_some, take_handed
 from bookie._fast.server.access_log cimport AccessLogBuffer
 from bookie._fast.server.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
-from bookie._fast.server.connection cimport Conn, conn_goes_on
+from bookie._fast.server.connection cimport Conn, conn_goes_on, conn_release
 from bookie._fast.server.directory_ops cimport directories_round, directory_ops_new, directory_view
 from bookie._fast.server.expiry cimport close_late, close_revoked
 from bookie._fast.server.intake cimport take_turn
@@ -43,7 +43,7 @@ from bookie._fast.server.limits cimport PortLimits
 from bookie._fast.server.long_polls cimport polls_free, polls_init, polls_timeout_ms
 from bookie._fast.server.loop_ops cimport LOOP_CHANNEL_WRITE, op_took, ops_free, ops_init, ops_round, ops_view
 from bookie._fast.server.loop_state cimport HANDSHAKE_TICK_MS, INPUT_BYTES, SEALED_BYTES
-from bookie._fast.server.membership cimport close_conn, release
+from bookie._fast.server.membership cimport close_conn
 from bookie._fast.server.output cimport flush, mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, PolicyRequests, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.server.rejections cimport rejections_drain, rejections_init
@@ -97,7 +97,7 @@ cdef int64_t serve(IoLoop* loop, Conn* conn, int64_t most) noexcept nogil:
             turns_wait(loop, conn, LINE_STALLED)
         elif conn.stalled_until or (is_served(conn) and (conn.turn.more or (conn.turn.credit <= 0 and conn.held_size))):
             turns_wait(loop, conn, LINE_BUSY)
-    release(conn)
+    conn_release(conn)
     return spent
 
 
@@ -152,7 +152,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         conn.dirty = False
         if conn.fd < 0:
             if conn.turn.line == LINE_NONE:
-                release(conn)
+                conn_release(conn)
             conn = following
             continue
         status = flush(loop, conn)
@@ -167,7 +167,7 @@ cdef void flush_dirty(IoLoop* loop) noexcept nogil:
         if not move_on(loop, conn):
             if conn.fd >= 0:
                 arm(loop, conn)
-            release(conn)
+            conn_release(conn)
         conn = following
     op_took(&loop.ops, LOOP_CHANNEL_WRITE, True, now_ns() - started)
 
@@ -449,13 +449,13 @@ cdef class IoLoopRunner:
         while job != NULL:
             following = job.next
             answer_release(&job.answer)
-            release(<Conn*> job.request.owner)
+            conn_release(<Conn*> job.request.owner)
             pool_free(self.loop.pool, job)
             job = following
         self.loop.inbox.jobs = NULL
         while answer != NULL:
             later = answer.next
-            release(<Conn*> answer.owner)
+            conn_release(<Conn*> answer.owner)
             policy_free(answer)
             answer = later
         take_handed(&self.loop)          # accepted for this loop after it had ended
@@ -467,7 +467,7 @@ cdef class IoLoopRunner:
             self.loop.dirty = conn.next_dirty
             conn.dirty = False
             if conn.turn.line == LINE_NONE:
-                release(conn)
+                conn_release(conn)
         for line in range(1, LINES):
             turns_next(&self.loop, <Line> line)      # all its connections are closed
         for fd in (self.loop.epoll, self.loop.waker.fd, self.loop.spare_fd):

@@ -1,4 +1,4 @@
-"""The connections of an I/O loop: references to them, the list of open ones, and closing. Runs on the loop's thread.
+"""The connections of an I/O loop: the list of open ones, and closing. Runs on the loop's thread.
 
 A Conn exists until its socket is closed and the last response that refers to it has arrived.
 """
@@ -7,8 +7,6 @@ from bookie._fast.server.connection cimport Conn
 from bookie._fast.server.loop_state cimport IoLoop
 from bookie._fast.server.rejections cimport Reason
 
-# Drop a reference; the last one frees the connection.
-cdef void release(Conn* conn) noexcept nogil
 # Count the end of a connection, in total and for its address.
 cdef void leave(IoLoop* loop, Address* address) noexcept nogil
 # Add a connection to the loop's list and epoll, or remove it. `link` returns False if epoll refuses it.

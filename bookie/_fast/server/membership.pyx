@@ -4,7 +4,7 @@ from bookie._fast.base.sync cimport bk_add
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_close
 from bookie._fast.server.addresses cimport Address, address_leave
 from bookie._fast.server.admission cimport urgent_leaves
-from bookie._fast.server.connection cimport conn_drop, conn_free
+from bookie._fast.server.connection cimport conn_drop, conn_release
 from bookie._fast.server.gate cimport gate_closed
 from bookie._fast.server.long_polls cimport polls_cancel
 from bookie._fast.server.rejections cimport (
@@ -20,12 +20,6 @@ from bookie._fast.server.turn cimport LINE_NONE
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
-
-
-cdef void release(Conn* conn) noexcept nogil:
-    conn.refs -= 1
-    if conn.refs == 0:
-        conn_free(conn)
 
 
 cdef void leave(IoLoop* loop, Address* address) noexcept nogil:
@@ -91,7 +85,7 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     conn_drop(conn)
     gate_closed(loop, conn)
     if not conn.dirty and conn.turn.line == LINE_NONE:
-        release(conn)            # else it is released when it is taken off those lists
+        conn_release(conn)       # else it is released when it is taken off those lists
 
 
 cdef void close_bad(IoLoop* loop, Conn* conn, Reason reason) noexcept nogil:

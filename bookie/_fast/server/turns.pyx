@@ -1,6 +1,6 @@
 """Lines of connections, and the cost of a turn."""
+from bookie._fast.server.connection cimport conn_release
 from bookie._fast.server.interest cimport is_served
-from bookie._fast.server.membership cimport release
 from bookie._fast.server.turn cimport LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, Queue
 
 
@@ -44,7 +44,7 @@ cdef Conn* turns_next(IoLoop* loop, Line line) noexcept nogil:
         if conn.fd >= 0:
             return conn
         if not conn.dirty:
-            release(conn)
+            conn_release(conn)
         conn = <Conn*> queue.first
     return NULL
 
