@@ -82,7 +82,7 @@ class AdminPlane:
         self._strangers = Share(
             calls=STRANGERS_THREADS, waiting_max=STRANGERS_WAITING_MAX, streams_max=STRANGERS_STREAMS_MAX
         )
-        self._gatekeeper = CallInterceptor(Access(control.access, control.own_token), self._known, self._strangers)
+        self._interceptor = CallInterceptor(Access(control.access, control.own_token), self._known, self._strangers)
         self._own_token = control.own_token
         self._signpost: Signpost | None = None
         sessions = SessionLimits(control.access.sessions_max, control.access.sessions_per_peer_max)
@@ -120,7 +120,7 @@ class AdminPlane:
             ("grpc.max_connection_idle_ms", limits.idle_timeout_ms),
         )
         server = grpc.server(
-            self._known.pool, options=options, interceptors=(self._gatekeeper,), maximum_concurrent_rpcs=CALLS_MAX
+            self._known.pool, options=options, interceptors=(self._interceptor,), maximum_concurrent_rpcs=CALLS_MAX
         )
         for service in self._services:
             service.add_to(server)
@@ -160,7 +160,7 @@ class AdminPlane:
             self._gateway = None
         for share in (self._known, self._strangers):
             share.pool.shutdown()
-        self._gatekeeper.close()
+        self._interceptor.close()
 
     def stats(self) -> Mapping[str, int | float]:
         """Return metrics of the port's connections."""

@@ -17,7 +17,7 @@ def force_close(ledger: int, *, cluster: Cluster, output: str, yes: bool, dry_ru
     loss = asyncio.run(_look(cluster, ledger))
     closed = False
     if not dry_run:
-        sure(f"{_told(loss)}. Close ledger {ledger} after entry {loss.last_entry} for good?", yes=yes)
+        sure(f"{_describe_loss(loss)}. Close ledger {ledger} after entry {loss.last_entry} for good?", yes=yes)
         loss = asyncio.run(_close(cluster, loss))
         closed = True
     row = {
@@ -33,13 +33,13 @@ def force_close(ledger: int, *, cluster: Cluster, output: str, yes: bool, dry_ru
     show(output, "ledgers", [row])
 
 
-def _told(loss: "Loss") -> str:
+def _describe_loss(loss: "Loss") -> str:
     """Return what is lost, as a sentence without its full stop."""
     ranges = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in loss.lost)
-    told = f"Entries {ranges} of ledger {loss.ledger} are lost" if ranges else "No entry that is known is lost"
+    text = f"Entries {ranges} of ledger {loss.ledger} are lost" if ranges else "No entry that is known is lost"
     if loss.more_possible:
-        told += f". Later entries may have been acknowledged by {', '.join(loss.gone)}, and are lost, too"
-    return told
+        text += f". Later entries may have been acknowledged by {', '.join(loss.gone)}, and are lost, too"
+    return text
 
 
 async def _look(cluster: Cluster, ledger: int) -> "Loss":

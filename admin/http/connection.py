@@ -98,7 +98,7 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Receive bytes of one or more requests."""
-        if self._receiving is None and self._asked():
+        if self._receiving is None and self._in_request():
             self._receive()
         super().data_received(data)
         self._note()
@@ -109,7 +109,7 @@ class Connection(H11Protocol):
         if self.conn.their_state is h11.SEND_BODY:
             self._receive(LINGER_S)
         super().on_response_complete()
-        if self._receiving is None and self._asked() and self.conn.trailing_data[0]:
+        if self._receiving is None and self._in_request() and self.conn.trailing_data[0]:
             self._receive()
         self._note()
 
@@ -130,7 +130,7 @@ class Connection(H11Protocol):
         """Close the connection at once and count it under one of the door's reasons."""
         self._visitor.turn_away(reason)
 
-    def _asked(self) -> bool:
+    def _in_request(self) -> bool:
         """Return whether no response is due, so that what arrives belongs to the next request."""
         cycle: Any = self.cycle  # None before the first request
         return cycle is None or bool(cycle.response_complete)
@@ -140,7 +140,7 @@ class Connection(H11Protocol):
         if self.conn.their_state in UNDER_WAY:
             return
         self._received()
-        if not self._asked():
+        if not self._in_request():
             self._visitor.busy()
 
     def _receive(self, seconds: float | None = None) -> None:
@@ -164,7 +164,7 @@ class Connection(H11Protocol):
     def _late(self) -> None:
         """Close the connection: the request was not complete in time."""
         self._receiving = None
-        if self._asked() and self.conn.their_state is h11.SEND_BODY:
+        if self._in_request() and self.conn.their_state is h11.SEND_BODY:
             self.transport.close()  # it has its response already
         else:
             self.turn_away("late")

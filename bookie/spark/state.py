@@ -73,8 +73,8 @@ class State:
             before = json.loads(description.read_bytes())
             if before != self._description:
                 raise IllegalOperation(
-                    f"{directory} holds the state of {_told(before, self._description)}: name another directory, or"
-                    " remove this one to start over"
+                    f"{directory} holds the state of {_describe_difference(before, self._description)}: name another"
+                    " directory, or remove this one to start over"
                 )
         else:
             write_file(description, json.dumps(self._description, indent=2).encode())
@@ -96,7 +96,7 @@ class State:
         return facts
 
 
-def _told(before: Any, now: Facts) -> str:
+def _describe_difference(before: Any, now: Facts) -> str:
     if before.get("job") != now["job"]:
         return f"{before.get('job')}, not of {now['job']}"
     old, new = before.get("options", {}), now["options"]

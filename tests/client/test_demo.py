@@ -49,19 +49,19 @@ def test_writes_and_reads_back(address: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (("--size", 99), "entry 0: the payload is not as it was written"),
         (("--size", 100, "--digest", "HMAC"), "entry 0: no valid HMAC digest"),
         (("--size", 100, "--entries", 51), "from entry 50: answered with code 2"),
     ],
 )
-def test_mismatch_fails(address: str, options: tuple[object, ...], complaint: str) -> None:
+def test_mismatch_fails(address: str, options: tuple[object, ...], message: str) -> None:
     """A wrong payload, a wrong digest and a missing entry end with an error and exit code 2."""
     reported = json.loads(demo("--address", address, "--entries", 50, "--size", 100, "-o", "json").stdout)
     result = demo("--address", address, "--entries", 50, "--check", reported["ledger"], *options)
     assert result.exit_code == 2
-    assert complaint in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.thorough

@@ -19,7 +19,7 @@ LEDGER = 7
 
 @pytest.fixture
 def bookie(bookies: Callable[..., list[BookieProcess]]) -> BookieProcess:
-    """One of our bookies."""
+    """Start one bookie of this project."""
     return bookies(1)[0]
 
 

@@ -16,7 +16,7 @@ from tests.fixtures.bookies import BookieProcess
 from tests.history.checker import Violation, judge
 from tests.history.events import History
 
-__all__ = ["BUSY", "draw_settings", "Refused", "StrungBookie", "watched"]
+__all__ = ["BUSY", "draw_settings", "Refused", "PlannedBookie", "watched"]
 
 BUSY = {
     "adminPort": "-1",
@@ -43,7 +43,7 @@ JOURNAL_BYTES = 2 << 20
 PATIENCE_S = 60.0
 
 
-class StrungBookie(BookieProcess):
+class PlannedBookie(BookieProcess):
     """A bookie with a launcher, which gets `plan`. With `control`, orders can be given while it runs."""
 
     def __init__(self, directory: Path, settings: dict[str, str], plan: dict[str, Any] | None = None) -> None:
@@ -135,7 +135,7 @@ class Refused(Exception):
 
 
 @contextmanager
-def watched(bookie: StrungBookie, history: History) -> Iterator[list[Violation]]:
+def watched(bookie: PlannedBookie, history: History) -> Iterator[list[Violation]]:
     """Ends the bookie in any case; then the list holds the judge's findings. The history stays on disk."""
     found: list[Violation] = []
     try:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.crash.load import Load
 from tests.crash.peer import FENCED, NO_ENTRY, NO_LEDGER, OK, Peer
-from tests.crash.planned import Refused, StrungBookie, draw_settings, watched
+from tests.crash.planned import PlannedBookie, Refused, draw_settings, watched
 from tests.crash.power_cut import LOSSES, Losses, VolatileDisk
 from tests.crash.real_disk import RealDisk
 from tests.crash.small_disk import SmallDisk
@@ -428,13 +428,13 @@ def cut_power(
 # The steps of a scenario.
 
 
-def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: str) -> StrungBookie:
-    bookie = StrungBookie(directory, settings, plan)
+def _bookie(directory: Path, settings: dict[str, str], plan: dict[str, Any], planted: str) -> PlannedBookie:
+    bookie = PlannedBookie(directory, settings, plan)
     bookie.environment["BOOKIE_PLANTED"] = str(NUMBERS.get(planted, 0))
     return bookie
 
 
-def _start_and_verify(bookie: StrungBookie, load: Load) -> None:
+def _start_and_verify(bookie: PlannedBookie, load: Load) -> None:
     load.history.nemesis("start")
     try:
         bookie.start()
@@ -444,26 +444,26 @@ def _start_and_verify(bookie: StrungBookie, load: Load) -> None:
     load.verify(bookie.address)
 
 
-def _end(bookie: StrungBookie, load: Load) -> None:
+def _end(bookie: PlannedBookie, load: Load) -> None:
     """Show with a healthy process that everything is there, and stop it cleanly."""
     bookie.environment.pop("BOOKIE_PLANTED", None)
     _start_and_verify(bookie, load)
     assert bookie.stop() == 0
 
 
-def _kill_after(bookie: StrungBookie, history: History, seconds: float) -> None:
+def _kill_after(bookie: PlannedBookie, history: History, seconds: float) -> None:
     never.wait(seconds)
     history.nemesis("kill")
     bookie.kill()
 
 
-def _die(bookie: StrungBookie, load: Load, order: Callable[[], object]) -> None:
+def _die(bookie: PlannedBookie, load: Load, order: Callable[[], object]) -> None:
     load.go_on()
     order()
     assert bookie.exited(PATIENCE_S) == -signal.SIGABRT, bookie.log_text()[-2000:]
 
 
-def _note_exit(bookie: StrungBookie, history: History, within_s: float) -> None:
+def _note_exit(bookie: PlannedBookie, history: History, within_s: float) -> None:
     """Give the process time to end; the judge says whether that was right."""
     code = bookie.exited(within_s)
     if code is not None:
@@ -475,7 +475,7 @@ def _note_exit(bookie: StrungBookie, history: History, within_s: float) -> None:
     bookie.kill()
 
 
-def _await_answer(bookie: StrungBookie, load: Load, wanted: int) -> None:
+def _await_answer(bookie: PlannedBookie, load: Load, wanted: int) -> None:
     """Add to a ledger of our own until the bookie answers with `wanted`; when the ledger was fenced, to another one."""
     peer = Peer(load.history, "probe", bookie.address)
     ours = [load.open()]

@@ -24,7 +24,7 @@ from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from tests.crash.model import Model
 from tests.crash.peer import OK, Ledger, Peer, PeerLost
-from tests.crash.planned import StrungBookie
+from tests.crash.planned import PlannedBookie
 from tests.fixtures.leaks import descriptors
 
 __all__ = ["Sample", "Soak"]
@@ -116,7 +116,7 @@ class Metadata:
 class Soak:
     """One bookie, its model and its load. Call `run` repeatedly, then `settle`, and examine `model.problems`."""
 
-    bookie: StrungBookie
+    bookie: PlannedBookie
     metadata: Metadata
     rng: random.Random
     model: Model
@@ -142,7 +142,7 @@ class Soak:
         rng = random.Random(seed)
         metadata = Metadata(directory / "store")
         uri = f"grpc://127.0.0.1:{metadata.port}"
-        bookie = StrungBookie(directory / "bookie", {**COLLECTING, "metadataServiceUri": uri, **settings})
+        bookie = PlannedBookie(directory / "bookie", {**COLLECTING, "metadataServiceUri": uri, **settings})
         bookie.control = True
         try:
             yield cls(bookie, metadata, rng, Model(rng.randrange(1 << 40)), live_bytes=live_bytes, pause_s=pause_s)

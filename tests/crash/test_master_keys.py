@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookie.pb import wire_pb2 as wire
-from tests.crash.planned import StrungBookie
+from tests.crash.planned import PlannedBookie
 from tests.crash.test_checkpoint_steps import STEPS
 from tests.hostile.peer import KEY, Peer, entry_of
 from tests.hostile.v3 import add3, ask, part, read3, send
@@ -17,7 +17,7 @@ from tests.hostile.v3 import add3, ask, part, read3, send
 PATIENCE_S = 60.0
 ZEROS = bytes(20)
 COMMITTED = STEPS.index("index committed") + 1
-STORIES = {
+KEY_CHANGES = {
     "none, then one": ((b"", KEY), COMMITTED),
     "zeros, then one": ((ZEROS, KEY), COMMITTED),
     **{f"none, zeros, none, then one; {step}": ((b"", ZEROS, b"", KEY), n) for n, step in enumerate(STEPS, 1)},
@@ -25,10 +25,10 @@ STORIES = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("keys", "step"), STORIES.values(), ids=STORIES)
+@pytest.mark.parametrize(("keys", "step"), KEY_CHANGES.values(), ids=KEY_CHANGES)
 def test_b4_a_key_that_replaced_an_empty_one_starts_again(keys: tuple[bytes, ...], step: int, tmp_path: Path) -> None:
     """The journal still has the older key, and the index may have the newer one: each start finds every entry."""
-    bookie = StrungBookie(tmp_path, {"flushInterval": "200"})
+    bookie = PlannedBookie(tmp_path, {"flushInterval": "200"})
     bookie.control = True
     bookie.start()
     with Peer(bookie.address) as peer:

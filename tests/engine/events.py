@@ -16,7 +16,7 @@ BODY_BYTES = 8
 
 
 @dataclass(slots=True)
-class Asked:
+class Invocation:
     """A request that was recorded: its number and its client, and what it asks."""
 
     number: int
@@ -43,9 +43,13 @@ class Recorder:
         self._write(1, op, (client, 0, number, ledger, entry, lac), bodies)
         return number
 
-    def answer(self, asked: Asked, code: int, entry: int, bodies: Sequence[bytes] = (), *, lac: int = -1) -> None:
+    def answer(
+        self, invocation: Invocation, code: int, entry: int, bodies: Sequence[bytes] = (), *, lac: int = -1
+    ) -> None:
         """Record an answer after it was received. `entry` is the first one that it carries."""
-        self._write(2, asked.op, (asked.client, code, asked.number, asked.ledger, entry, lac), bodies)
+        self._write(
+            2, invocation.op, (invocation.client, code, invocation.number, invocation.ledger, entry, lac), bodies
+        )
 
     def nemesis(self, op: str, code: int = 0) -> None:
         """Record what happened to the bookie."""

@@ -1,4 +1,4 @@
-"""The peers of a world: each sends requests of its role on one connection, and records what it asked and received.
+"""The peers of a world: each sends requests of its role on one connection, and records what it sent and received.
 
 All of them run on the driver's thread, one `turn` at a time.
 """
@@ -7,7 +7,7 @@ import random
 from collections import Counter, deque
 
 from tests.engine.entries import fingerprint, is_sound, stored
-from tests.engine.events import Asked, Recorder
+from tests.engine.events import Invocation, Recorder
 from tests.engine.plan import PeerPlan
 from tests.engine.runtime import NEVER, Runtime
 from tests.engine.wild import wild_frame
@@ -50,7 +50,7 @@ class Connection:
         self.recorder = recorder
         self.client = client
         self.protocol = protocol
-        self.asked: dict[Key, Asked] = {}
+        self.outstanding: dict[Key, Invocation] = {}
         self.closed = False
         self.malformed = ""
         self._frames = Frames()
@@ -63,7 +63,7 @@ class Connection:
         """Send a request and record it."""
         bodies = (body,) if body else ()
         number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
-        self.asked[key] = Asked(number, self.client, op, ledger, entry, body)
+        self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body)
         self._unsent.append(frame)
         self.push()
 
@@ -83,9 +83,9 @@ class Connection:
                 self._unsent.appendleft(data[sent:])
                 return
 
-    def receive(self, most: int = 0) -> list[tuple[Asked, Answer]]:
+    def receive(self, most: int = 0) -> list[tuple[Invocation, Answer]]:
         """Return the responses that have arrived, and record them. `most` limits the bytes read; 0 does not."""
-        found: list[tuple[Asked, Answer]] = []
+        found: list[tuple[Invocation, Answer]] = []
         while self._number >= 0:
             data = self.runtime.receive(self._number, most)
             if not data:
@@ -104,25 +104,25 @@ class Connection:
                 self.closed = True
                 return
 
-    def _take(self, body: bytes, found: list[tuple[Asked, Answer]]) -> None:
+    def _take(self, body: bytes, found: list[tuple[Invocation, Answer]]) -> None:
         try:
             answer = self.protocol.answer(body)
         except ValueError as error:
             self.malformed = self.malformed or str(error)
             return
-        asked = self.asked.pop(answer.key, None)
-        if asked is None:
+        invocation = self.outstanding.pop(answer.key, None)
+        if invocation is None:
             return
         if not all(map(is_sound, answer.entries)) and self.runtime.distrusted():
             answer = Answer(answer.key, DAMAGED)
-        entry = asked.entry
-        bodies: tuple[bytes, ...] = (asked.body,) if asked.body and answer.code == OK else ()
+        entry = invocation.entry
+        bodies: tuple[bytes, ...] = (invocation.body,) if invocation.body and answer.code == OK else ()
         if answer.code == OK and answer.entries:
             entry = int.from_bytes(answer.entries[0][8:16], "big", signed=True)
             bodies = tuple(map(fingerprint, answer.entries))
         lac = int.from_bytes(answer.entries[-1][16:24], "big", signed=True) if answer.entries else -1
-        self.recorder.answer(asked, answer.code, entry, bodies, lac=lac)
-        found.append((asked, answer))
+        self.recorder.answer(invocation, answer.code, entry, bodies, lac=lac)
+        found.append((invocation, answer))
 
     def end(self, how: int) -> None:
         """Half-close (0), close (1) or reset (2) the connection."""
@@ -153,7 +153,7 @@ class Peer:
         slow = self.plan.role == "silent" or self.plan.sip_bytes > 0
         if self._connection is None or self._connection.closed or slow:
             return 0
-        return len(self._connection.asked)
+        return len(self._connection.outstanding)
 
     @property
     def malformed(self) -> str:
@@ -174,8 +174,8 @@ class Peer:
         if self.plan.role in RAW:
             connection.ignore()
         elif self.plan.role != "silent" and (now >= self.due or not self.plan.sip_bytes):
-            for asked, answer in connection.receive(self.plan.sip_bytes):
-                self._answered(asked, answer, now)
+            for invocation, answer in connection.receive(self.plan.sip_bytes):
+                self._answered(invocation, answer, now)
         connection.push()
         if connection.closed and self.plan.role == "wild" and self._left > 0:
             connection.end(1)
@@ -195,19 +195,19 @@ class Peer:
     def _act(self, now: int) -> None:
         connection = self._connection
         assert connection is not None
-        while self._left > 0 and len(connection.asked) < self.plan.window and not connection.closed:
+        while self._left > 0 and len(connection.outstanding) < self.plan.window and not connection.closed:
             self._left -= 1
             getattr(self, f"_{self.plan.role}")(connection)
             if self.plan.pause_ns:
                 break
         self.due = now + self.plan.pause_ns if self.plan.pause_ns and self._left > 0 else NEVER
-        if self.plan.sip_bytes and (connection.asked or self._left > 0):
+        if self.plan.sip_bytes and (connection.outstanding or self._left > 0):
             self.due = now + REST_NS
-        if self._left > 0 and not self.plan.pause_ns and not connection.asked:
+        if self._left > 0 and not self.plan.pause_ns and not connection.outstanding:
             self.due = now + REST_NS
 
-    def _answered(self, asked: Asked, answer: Answer, now: int) -> None:
-        if asked.op in ("add", "recovery_add") and answer.code > NO_ENTRY:
+    def _answered(self, invocation: Invocation, answer: Answer, now: int) -> None:
+        if invocation.op in ("add", "recovery_add") and answer.code > NO_ENTRY:
             self.due = max(now + REST_NS, min(self.due, now + REST_NS))
         elif not self.plan.pause_ns:
             self.due = now
@@ -225,7 +225,7 @@ class Peer:
     def _add(self, connection: Connection, ledger: int, entry: int, *, recovery: bool) -> None:
         data = stored(ledger, entry, entry - 1, self._most)
         key, frame = connection.protocol.add(data, recovery=recovery)
-        if key in connection.asked:
+        if key in connection.outstanding:
             return
         connection.ask("recovery_add" if recovery else "add", ledger, entry, key, frame, fingerprint(data))
 
@@ -243,7 +243,7 @@ class Peer:
         entry = self._some_entry(ledger)
         last = self._rng.random() < 0.2
         key, frame = connection.protocol.read(ledger, LAST if last else entry)
-        if key not in connection.asked:
+        if key not in connection.outstanding:
             connection.ask("last" if last else "read", ledger, LAST if last else entry, key, frame)
 
     def _batch(self, connection: Connection) -> None:
@@ -259,7 +259,7 @@ class Peer:
         kind = self._rng.random()
         if kind < 0.1:
             key, frame = connection.protocol.read(ledger, LAST, fence=True)
-            if key not in connection.asked:
+            if key not in connection.outstanding:
                 connection.ask("fence", ledger, LAST, key, frame)
         elif kind < 0.4 and (end := self._known.next.get(ledger, 0)):
             self._add(connection, ledger, self._rng.randrange(end), recovery=True)
@@ -303,15 +303,15 @@ class Verifier:
 
     def turn(self) -> bool:
         """Receive and ask. Return whether everything was answered."""
-        for asked, answer in self._connection.receive():
+        for invocation, answer in self._connection.receive():
             if answer.code in (OK, NO_ENTRY, NO_LEDGER):
                 continue
-            self._failed[asked.ledger, asked.entry] += 1
-            if self._failed[asked.ledger, asked.entry] != self._tries:
-                self._left.append((asked.ledger, asked.entry))
+            self._failed[invocation.ledger, invocation.entry] += 1
+            if self._failed[invocation.ledger, invocation.entry] != self._tries:
+                self._left.append((invocation.ledger, invocation.entry))
         self._connection.push()
-        while self._left and len(self._connection.asked) < 100 and not self._connection.closed:
+        while self._left and len(self._connection.outstanding) < 100 and not self._connection.closed:
             ledger, entry = self._left.popleft()
             key, frame = self._connection.protocol.read(ledger, entry)
             self._connection.ask("read", ledger, entry, key, frame)
-        return not self._connection.asked or self._connection.closed
+        return not self._connection.outstanding or self._connection.closed

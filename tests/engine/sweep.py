@@ -1,7 +1,7 @@
-"""Fail each call of a story, one world for each: `python -m tests.engine.sweep 0:3`.
+"""Fail each call of a run, one world for each: `python -m tests.engine.sweep 0:3`.
 
-A story is the first run of a seed's world without its own faults. For each kind of call and each error, the first
-such call fails, in the next world the second one, and so on until a story passes that the fault has not touched.
+The run is the first one of a seed's world, without its own faults. For each kind of call and each error, the first
+such call fails, in the next world the second one, and so on until a run ends that the fault has not touched.
 After every run a healthy bookie reads everything back.
 """
 
@@ -23,7 +23,7 @@ REQUESTS_MAX = 40
 QUIET = {"kill_at": 0, "pause_at": 0, "short_io": 0, "full_from": NEVER, "full_to": NEVER}
 
 
-def story(plan: Plan, rule: Rule) -> Plan:
+def with_one_fault(plan: Plan, rule: Rule) -> Plan:
     """Return the world in which the first run of `plan` meets this rule alone, and the last run reads it back."""
     first, last = plan.runs[0], plan.runs[-1]
     peers = tuple(replace(peer, requests=min(peer.requests, REQUESTS_MAX)) for peer in first.peers)
@@ -32,7 +32,7 @@ def story(plan: Plan, rule: Rule) -> Plan:
 
 
 def main() -> int:
-    """Parse the arguments, play the stories, and print the findings and the totals."""
+    """Parse the arguments, play the runs, and print the findings and the totals."""
     parser = argparse.ArgumentParser(prog="python -m tests.engine.sweep", description=__doc__)
     parser.add_argument("seeds", help="a seed, first:last (the last one is not played), or several between commas")
     parser.add_argument("--trace", type=int, default=0, metavar="N", help="print the calls where the Nth one fails")
@@ -45,12 +45,12 @@ def main() -> int:
 
     runtime = Runtime()
     runtime.redirect()
-    begun, stories, sweeps, failures, failed = time.monotonic(), 0, 0, 0, 0
+    begun, runs, sweeps, failures, failed = time.monotonic(), 0, 0, 0, 0
     for seed in seeds_of(given.seeds):
-        stories += 1
+        runs += 1
         for error, op in ((error, op) for error, ops in ERRORS.items() for op in ops):
             for nth in range(1, CALLS_MAX):
-                plan = story(draw_plan(seed), Rule((op,), "", error, nth, 1))
+                plan = with_one_fault(draw_plan(seed), Rule((op,), "", error, nth, 1))
                 outcome = play(runtime, plan, keep_trace=nth == given.trace)
                 if nth == given.trace:
                     print("\n".join(outcome.trace))
@@ -62,7 +62,7 @@ def main() -> int:
                     break
                 failures += 1
     took = time.monotonic() - begun
-    print(f"{stories} stories, {sweeps} sweeps, {failures} failures, {failed} failed, {took:.0f} s")
+    print(f"{runs} runs, {sweeps} sweeps, {failures} failures, {failed} failed, {took:.0f} s")
     return int(failed > 0)
 
 

@@ -93,5 +93,5 @@ def test_new_clusters() -> None:
 
 @pytest.mark.sim
 def test_every_call_of_a_story_fails_once() -> None:
-    """Whichever call of a story fails, with EIO or without space, the next start has everything acknowledged."""
+    """Whichever call of a run fails, with EIO or without space, the next start has everything acknowledged."""
     assert "14 sweeps" in played("3", module="tests.engine.sweep")

@@ -23,7 +23,7 @@ def sent(w: WriteWindow) -> None:
         w.batch(index)
 
 
-class Told:
+class EndCounter:
     """Counts how often it is told that an add has ended."""
 
     def __init__(self, *, done: bool = False) -> None:
@@ -62,8 +62,8 @@ def test_all_kinds_of_callers_are_woken_once() -> None:
         w = window()
         first, second = added(w), added(w)
         sent(w)
-        told, done = Told(), Told(done=True)
-        first.tell(told)
+        counter, done = EndCounter(), EndCounter(done=True)
+        first.tell(counter)
         first.tell(done)
         thread = threading.Thread(target=first.wait)
         thread.start()
@@ -76,7 +76,7 @@ def test_all_kinds_of_callers_are_woken_once() -> None:
         assert w.release() == 1
         assert await task == 0
         await asyncio.to_thread(thread.join)
-        assert (told.times, done.times, w.waiting) == (1, 0, 1)
+        assert (counter.times, done.times, w.waiting) == (1, 0, 1)
         w.fail(ValueError("over"))
         with pytest.raises(Exception, match="1: over"):
             await late

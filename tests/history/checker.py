@@ -67,7 +67,7 @@ class Ledger:
 
 
 @dataclass(slots=True)
-class Asked:
+class Invocation:
     """A request in flight: its event, and what was known about its ledger when it was sent."""
 
     event: Event
@@ -88,11 +88,11 @@ class _Judgement:
     def __init__(self) -> None:
         self.found: list[Violation] = []
         self._ledgers: dict[int, Ledger] = {}
-        self._asked: dict[int, Asked] = {}
+        self._invocations: dict[int, Invocation] = {}
         self._fault_at = NEVER
         self._now = 0
         self._verified_from = NEVER
-        self._returns: dict[str, Callable[[Ledger, Asked, Event], None]] = {
+        self._returns: dict[str, Callable[[Ledger, Invocation, Event], None]] = {
             "add": self._added,
             "recovery_add": self._added,
             "fence": self._fenced,
@@ -108,15 +108,15 @@ class _Judgement:
             return
         ledger = self._ledgers.setdefault(event.ledger, Ledger())
         if event.kind == "invoke":
-            self._asked[event.id] = Asked(event, ledger.last_acked, ledger.lac_acked)
+            self._invocations[event.id] = Invocation(event, ledger.last_acked, ledger.lac_acked)
             if event.op.endswith("add"):
                 for number, body in enumerate(event.bodies, event.entry):
                     ledger.entry(number).sent.add(body)
             return
-        asked = self._asked[event.id]
-        if event.code == OK and event.op not in ("read", "batch_read", "last") and asked.event.at > self._fault_at:
-            self._find("B2", event, f"{event.op} was acknowledged that was asked after the failure")
-        self._returns[event.op](ledger, asked, event)
+        invocation = self._invocations[event.id]
+        if event.code == OK and event.op not in ("read", "batch_read", "last") and invocation.event.at > self._fault_at:
+            self._find("B2", event, f"{event.op} was acknowledged that was requested after the failure")
+        self._returns[event.op](ledger, invocation, event)
 
     def end(self) -> None:
         if self._fault_at != NEVER and self._now - self._fault_at > END_NS:
@@ -153,24 +153,24 @@ class _Judgement:
                 if known.acked_at < begun and known.read_at < begun:
                     self._say("B1", f"ledger {number}, entry {entry}: acknowledged, and not read back")
 
-    # What answers prove.
+    # The methods below judge one kind of answer each.
 
-    def _added(self, ledger: Ledger, asked: Asked, event: Event) -> None:
+    def _added(self, ledger: Ledger, invocation: Invocation, event: Event) -> None:
         if event.code != OK:
             return
         recovery = event.op == "recovery_add"
         last = event.entry + len(event.bodies) - 1
-        if not recovery and asked.event.at > ledger.fenced_at:
-            self._find("B8", event, "an add was acknowledged that was asked after the fence was answered")
+        if not recovery and invocation.event.at > ledger.fenced_at:
+            self._find("B8", event, "an add was acknowledged that was requested after the fence was answered")
         elif not recovery and ledger.fence_showed is not None and last > ledger.fence_showed:
             self._find("B9", event, f"acknowledged, but the fence's answer had shown {ledger.fence_showed} as the last")
-        if ledger.key and asked.event.key != ledger.key:
+        if ledger.key and invocation.event.key != ledger.key:
             self._find("B11", event, "an add was acknowledged with another master key")
-        ledger.key = ledger.key or asked.event.key
+        ledger.key = ledger.key or invocation.event.key
         if last > ledger.last_acked:
-            ledger.last_acked, ledger.lac_acked = last, asked.event.lac
+            ledger.last_acked, ledger.lac_acked = last, invocation.event.lac
         elif last == ledger.last_acked:
-            ledger.lac_acked = max(ledger.lac_acked, asked.event.lac)
+            ledger.lac_acked = max(ledger.lac_acked, invocation.event.lac)
         for number, body in enumerate(event.bodies, event.entry):
             known = ledger.entry(number)
             known.stored = known.stored or body
@@ -179,48 +179,50 @@ class _Judgement:
             if not recovery and known.denied_after_fence >= 0:
                 self._find("B9", event, "acknowledged after a read behind the fence had denied it")
 
-    def _fenced(self, ledger: Ledger, asked: Asked, event: Event) -> None:
+    def _fenced(self, ledger: Ledger, invocation: Invocation, event: Event) -> None:
         if event.code not in (OK, NO_ENTRY):
             return
         ledger.fenced_at = min(ledger.fenced_at, event.at)
         shown = event.entry if event.code == OK else -1
         if ledger.fence_showed is None:
             ledger.fence_showed = shown
-        if shown < asked.last:
-            self._find("B9", event, f"the fence's answer lacks entry {asked.last}, which was acknowledged before")
-        self._served(ledger, asked, event)
+        if shown < invocation.last:
+            self._find("B9", event, f"the fence's answer lacks entry {invocation.last}, which was acknowledged before")
+        self._served(ledger, invocation, event)
 
-    def _read(self, ledger: Ledger, asked: Asked, event: Event) -> None:
+    def _read(self, ledger: Ledger, invocation: Invocation, event: Event) -> None:
         if event.code == OK:
-            self._served(ledger, asked, event)
+            self._served(ledger, invocation, event)
             return
         if event.code not in (NO_ENTRY, NO_LEDGER):
             return
         known = ledger.entries.get(event.entry)
         if known is None:
             return
-        if known.acked_at < asked.event.at:
+        if known.acked_at < invocation.event.at:
             self._find("B7", event, "denied, although it was acknowledged before")
-        elif asked.event.at > ledger.fenced_at:
+        elif invocation.event.at > ledger.fenced_at:
             known.denied_after_fence = event.at
 
-    def _last(self, ledger: Ledger, asked: Asked, event: Event) -> None:
-        if event.code in (NO_ENTRY, NO_LEDGER) and asked.last >= 0:
-            self._find("B7", event, f"no last entry, although {asked.last} was acknowledged before")
+    def _last(self, ledger: Ledger, invocation: Invocation, event: Event) -> None:
+        if event.code in (NO_ENTRY, NO_LEDGER) and invocation.last >= 0:
+            self._find("B7", event, f"no last entry, although {invocation.last} was acknowledged before")
         if event.code != OK:
             return
-        if (event.entry, event.lac) < (asked.last, asked.lac):
+        if (event.entry, event.lac) < (invocation.last, invocation.lac):
             shown = f"last entry {event.entry} with LAC {event.lac}"
-            self._find("B10", event, f"{shown}, although {asked.last} with LAC {asked.lac} was acknowledged before")
-        self._served(ledger, asked, event)
+            self._find(
+                "B10", event, f"{shown}, although {invocation.last} with LAC {invocation.lac} was acknowledged before"
+            )
+        self._served(ledger, invocation, event)
 
-    def _served(self, ledger: Ledger, asked: Asked, event: Event) -> None:
+    def _served(self, ledger: Ledger, invocation: Invocation, event: Event) -> None:
         """Check that served bytes were sent, and are the acknowledged ones for an acknowledged entry."""
         for number, body in enumerate(event.bodies, event.entry):
             known = ledger.entry(number)
             if body not in known.sent:
                 self._say("B21", f"ledger {event.ledger}, entry {number}: served bytes that nobody had sent")
-            elif known.acked_at < asked.event.at and body != known.stored:
+            elif known.acked_at < invocation.event.at and body != known.stored:
                 self._say("B1", f"ledger {event.ledger}, entry {number}: another payload than the acknowledged one")
             else:
-                known.read_at = max(known.read_at, asked.event.at)
+                known.read_at = max(known.read_at, invocation.event.at)

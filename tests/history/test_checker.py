@@ -84,15 +84,15 @@ def lost() -> Script:
 
 def failed() -> Script:
     """Return a history whose verification gets an I/O error for one of them."""
-    story = stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").ask("read", 2, EIO)
-    return story.nemesis("verified")
+    history = stored().nemesis("verify").ask("batch_read", 0, OK, "a", "b").ask("read", 2, EIO)
+    return history.nemesis("verified")
 
 
 def replaced() -> Script:
     """Return a history in which another payload is read than the acknowledged one, though it had been sent, too."""
-    story = stored()
-    story.invoke("recovery_add", 1, "other")
-    return story.ask("read", 1, OK, "other")
+    history = stored()
+    history.invoke("recovery_add", 1, "other")
+    return history.ask("read", 1, OK, "other")
 
 
 def fenced() -> Script:
@@ -101,12 +101,12 @@ def fenced() -> Script:
 
 def in_flight_behind_fence(*, denied: bool, shown: int) -> Script:
     """Return a history with an add in flight while a fence is answered, then read, then acknowledged."""
-    story = stored()
-    add = story.invoke("add", 3, "d")
-    story.ask("fence", shown, OK, "d" if shown == 3 else "c")
+    history = stored()
+    add = history.invoke("add", 3, "d")
+    history.ask("fence", shown, OK, "d" if shown == 3 else "c")
     if denied:
-        story.ask("read", 3, NO_ENTRY)
-    return story.answer(add, "add", 3, OK, "d")
+        history.ask("read", 3, NO_ENTRY)
+    return history.answer(add, "add", 3, OK, "d")
 
 
 BAD: dict[str, tuple[str, Callable[[], Script]]] = {
@@ -161,32 +161,32 @@ def test_each_invariant_has_a_lie() -> None:
 
 def test_an_honest_history_is_not_accused() -> None:
     """Restarts, fences, recovery adds, errors and denials that are all correct are accepted."""
-    story = stored()
-    story.invoke("add", 3, "d")  # it is never answered, so it may be stored or not
-    story.nemesis("kill").nemesis("start").nemesis("verify")
-    story.ask("batch_read", 0, OK, "a", "b", "c").ask("read", 3, NO_ENTRY).nemesis("verified")
-    story.ask("fence", 2, OK, "c").ask("add", 3, FENCED, "d").ask("add", 3, 102, "d", key="another")
-    story.ask("recovery_add", 3, OK, "d", lac=2).ask("read", 3, OK, "d").ask("last", 3, OK, "d", lac=2)
-    assert story.found() == set()
+    history = stored()
+    history.invoke("add", 3, "d")  # it is never answered, so it may be stored or not
+    history.nemesis("kill").nemesis("start").nemesis("verify")
+    history.ask("batch_read", 0, OK, "a", "b", "c").ask("read", 3, NO_ENTRY).nemesis("verified")
+    history.ask("fence", 2, OK, "c").ask("add", 3, FENCED, "d").ask("add", 3, 102, "d", key="another")
+    history.ask("recovery_add", 3, OK, "d", lac=2).ask("read", 3, OK, "d").ask("last", 3, OK, "d", lac=2)
+    assert history.found() == set()
 
 
 @pytest.mark.parametrize("shown", [2, 3])
 def test_an_add_that_races_with_a_fence_may_be_refused(shown: int) -> None:
     """An add that is refused after a concurrent fence violates nothing, whatever the fence returned."""
-    story = stored()
-    add = story.invoke("add", 3, "d")
-    story.ask("fence", shown, OK, "d" if shown == 3 else "c")
-    assert story.answer(add, "add", 3, FENCED, "d").found() == set()
+    history = stored()
+    add = history.invoke("add", 3, "d")
+    history.ask("fence", shown, OK, "d" if shown == 3 else "c")
+    assert history.answer(add, "add", 3, FENCED, "d").found() == set()
     assert in_flight_behind_fence(denied=False, shown=3).found() == set()
 
 
 def test_a_failure_that_ends_the_process_in_time_is_right() -> None:
     """Acknowledgements in flight at a failure may arrive; after the next start everything counts again."""
-    story = stored()
-    late = story.invoke("add", 3, "d")
-    story.nemesis("fault").answer(late, "add", 3, OK, "d")
-    story.nemesis("exit", 5, after=2 * S).nemesis("start", after=60 * S).ask("add", 4, OK, "e")
-    assert story.found() == set()
+    history = stored()
+    late = history.invoke("add", 3, "d")
+    history.nemesis("fault").answer(late, "add", 3, OK, "d")
+    history.nemesis("exit", 5, after=2 * S).nemesis("start", after=60 * S).ask("add", 4, OK, "e")
+    assert history.found() == set()
 
 
 def test_a_history_survives_its_file(tmp_path: Path) -> None:

@@ -51,20 +51,20 @@ LETTERS = "Math.min(...[...document.querySelectorAll('.tick')].map((one) => one.
 
 
 def opened(browser: Browser, cluster: Cluster, **options: object) -> Page:
-    """Open the console in a window of its own. Any complaint of the page fails the test."""
+    """Open the console in a window of its own. Any error of the page fails the test."""
     page = browser.new_context(**{"viewport": {"width": 1360, "height": 900}, **options}).new_page()  # type: ignore[arg-type]
     page.set_default_timeout(WAIT_MS)
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda line: complaints.append(line.text) if "Content Security Policy" in line.text else None)
-    page.complaints = complaints  # type: ignore[attr-defined]
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda line: errors.append(line.text) if "Content Security Policy" in line.text else None)
+    page.errors = errors  # type: ignore[attr-defined]
     page.goto(f"http://{cluster.bookies[0].planes['http']}/")
     return page
 
 
 def closed(page: Page) -> None:
-    """Check that there were no complaints, and close the window."""
-    assert page.complaints == []  # type: ignore[attr-defined]
+    """Check that there were no errors, and close the window."""
+    assert page.errors == []  # type: ignore[attr-defined]
     page.context.close()
 
 

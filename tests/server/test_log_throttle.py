@@ -13,17 +13,17 @@ def record(text: str, ledger: int) -> logging.LogRecord:
 def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
     """Records that differ only in their fields are of one kind; the next line has the number of those left out."""
     now = [100.0]
-    seldom = LogThrottle(lambda: now[0])
-    assert seldom.filter(record("a", 1))
-    assert [seldom.filter(record("a", ledger)) for ledger in (2, 3, 4)] == [False] * 3
-    assert seldom.filter(record("b", 1))
+    throttle = LogThrottle(lambda: now[0])
+    assert throttle.filter(record("a", 1))
+    assert [throttle.filter(record("a", ledger)) for ledger in (2, 3, 4)] == [False] * 3
+    assert throttle.filter(record("b", 1))
     now[0] += 1.0
     following = record("a", 5)
-    assert seldom.filter(following)
+    assert throttle.filter(following)
     assert following.__dict__["left_out"] == 3
-    assert not seldom.filter(record("a", 6))
+    assert not throttle.filter(record("a", 6))
     now[0] += 60.0
-    assert seldom.filter(record("b", 7))
+    assert throttle.filter(record("b", 7))
 
 
 def test_nothing_is_said_of_none_left_out() -> None:

@@ -43,11 +43,11 @@ def _many(seeds: range, given: argparse.Namespace) -> int:
     with ProcessPoolExecutor(given.jobs) as pool:
         options = [[option] * len(chunks) for option in (given.plant, given.small, given.cancels)]
         for found in pool.map(failures, chunks, *options):
-            for seed, told in found:
+            for seed, problem in found:
                 failed += 1
                 if failed <= SHOWN_MAX:
                     replay = replay_command(seed, given.plant, small=given.small, cancels=given.cancels)
-                    print(f"seed {seed}: {told}\n    {replay}", flush=True)
+                    print(f"seed {seed}: {problem}\n    {replay}", flush=True)
             if failed and given.first:
                 pool.shutdown(cancel_futures=True)
                 break

@@ -217,11 +217,11 @@ class ClientBookies:
         return answer._replace(lac=None) if self._v2 else answer
 
     async def read_many(self, bookie: str, ledger: int, entries: NDArray[np.int64]) -> ReadAnswers:
-        asked = entries.tolist()
-        answers = await asyncio.gather(*(self.read(bookie, ledger, entry) for entry in asked), return_exceptions=True)
+        wanted = entries.tolist()
+        answers = await asyncio.gather(*(self.read(bookie, ledger, entry) for entry in wanted), return_exceptions=True)
         run = ReadRun(ledger, entries)
         errors: dict[int, BookKeeperError] = {}
-        for entry, answer in zip(asked, answers, strict=True):
+        for entry, answer in zip(wanted, answers, strict=True):
             if isinstance(answer, ReadAnswer):
                 run.answer(entry, 0, answer.stored, answer.lac)
             elif isinstance(answer, BookKeeperError):

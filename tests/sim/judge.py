@@ -45,7 +45,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Answers:
     """The answers to one client's fencing reads of a ledger: by the last entry, and by entry."""
 
     fenced: set[str] = field(default_factory=set)
@@ -82,7 +82,7 @@ class _Judgement:
         self._first_failed = NEVER
         self._crashed: set[str] = set()
         self._metadata: LedgerMetadata | None = None
-        self._told: dict[str, _Told] = {}
+        self._answers: dict[str, _Answers] = {}
         self._lacs: dict[int, int] = {}
         self._shown = -1
         self._ends: list[tuple[str, int, int]] = []
@@ -224,24 +224,24 @@ class _Judgement:
         self._say("L11", f"entry {event.entry}: {event.who} put {event.value} in its place, which does not have it")
 
     def _see_answered(self, event: Event) -> None:
-        told = self._told.setdefault(event.who, _Told())
+        answers = self._answers.setdefault(event.who, _Answers())
         if event.entry < 0:
             if event.code == OK or event.code in DENIALS:
-                told.fenced.add(event.value)
+                answers.fenced.add(event.value)
         elif event.code in DENIALS:
-            told.denied.setdefault(event.entry, set()).add(event.value)
+            answers.denied.setdefault(event.entry, set()).add(event.value)
 
     def _see_recovered(self, who: str, before: LedgerMetadata, new: LedgerMetadata) -> None:
-        told = self._told.get(who, _Told())
+        answers = self._answers.get(who, _Answers())
         size, write, ack = new.ensemble_size, new.write_quorum, new.ack_quorum
         last = before.segments[-1].bookies
         for start in range(size):
-            unknown = sum(last[(start + k) % size] not in told.fenced for k in range(write))
+            unknown = sum(last[(start + k) % size] not in answers.fenced for k in range(write))
             if unknown >= ack:
                 self._say("L9", f"closed by {who}, to which {unknown} of {write} bookies did not answer the fence")
                 break
         behind = new.last_entry + 1
-        denied = told.denied.get(behind, set()) & set(before.write_set(behind))
+        denied = answers.denied.get(behind, set()) & set(before.write_set(behind))
         if len(denied) < write - ack + 1:
             self._say("L9", f"entry {behind}: called missing by {who} when {len(denied)} fenced bookies had denied it")
 

@@ -178,7 +178,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                         handle.context.run(callback, *handle.args)
                 except (SystemExit, KeyboardInterrupt):
                     raise
-                except BaseException as error:  # noqa: BLE001 - as asyncio: a callback that fails is told, not fatal
+                except BaseException as error:  # noqa: BLE001 - as asyncio: a callback that fails is reported, and is not fatal
                     self.call_exception_handler({"message": "a callback failed", "exception": error})
         finally:
             self._runs = False

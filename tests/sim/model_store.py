@@ -74,8 +74,8 @@ class ModelStore:
             self.writable, self.read_only = writable, read_only
             self._tell("bookies")
 
-    def watch(self, what: object, told: Callable[[], None]) -> tuple[object, Callable[[], None]]:
-        watcher = (what, told)
+    def watch(self, what: object, notify: Callable[[], None]) -> tuple[object, Callable[[], None]]:
+        watcher = (what, notify)
         self._watchers.append(watcher)
         return watcher
 
@@ -99,9 +99,9 @@ class ModelStore:
         return stored
 
     def _tell(self, what: object) -> None:
-        for watched, told in list(self._watchers):
+        for watched, notify in list(self._watchers):
             if watched == what:
-                told()
+                notify()
 
 
 class _Watch:
@@ -111,7 +111,7 @@ class _Watch:
         self._owner = owner
         self._read = read
         self._listener: Listener | None = listener
-        self._told: Any = owner  # no state yet
+        self._reported: Any = owner  # no state yet
         self._due = False
         self._watcher = owner.store.watch(what, self.changed)
         owner.watches.append(self)
@@ -133,8 +133,8 @@ class _Watch:
         if self._listener is None or self._owner.away or not self._owner.alive:
             return
         state = self._read()
-        if state != self._told:
-            self._told = state
+        if state != self._reported:
+            self._reported = state
             self._listener(state)
 
 

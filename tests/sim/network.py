@@ -40,9 +40,9 @@ class Connection:
         else:
             self._unsent.append(work)
 
-    def when_drained(self, limit: int, told: Callable[[], None]) -> None:
+    def when_drained(self, limit: int, notify: Callable[[], None]) -> None:
         """Call a function when no more than `limit` requests are in flight."""
-        self._drains.append((limit, told))
+        self._drains.append((limit, notify))
 
     def answer(self, work: Callable[[], None]) -> None:
         """Have the client execute a function when the answer has arrived."""
@@ -104,10 +104,10 @@ class Connection:
         if way == 0:
             self.in_flight -= 1
             if self._drains:
-                told = [told for limit, told in self._drains if self.in_flight <= limit]
+                ready = [notify for limit, notify in self._drains if self.in_flight <= limit]
                 self._drains = [one for one in self._drains if self.in_flight > one[0]]
-                for tell in told:
-                    self.link.loop.event(0, tell)
+                for notify in ready:
+                    self.link.loop.event(0, notify)
             if self.link.bookie.up and self.life == self.link.bookie.incarnation:
                 self.link.bookie.work(work)
         elif self.open:

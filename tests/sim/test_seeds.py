@@ -26,8 +26,8 @@ def seeds_of(name: str) -> list[int]:
 def check(seeds: range | list[int], *, cancels: bool = False) -> None:
     """Check that none of these seeds fails."""
     failed = failures(seeds, cancels=cancels)
-    told = "\n".join(f"seed {seed}: {what}\n    {replay_command(seed, cancels=cancels)}" for seed, what in failed)
-    assert not failed, f"{len(failed)} of {len(seeds)} seeds failed\n{told}"
+    text = "\n".join(f"seed {seed}: {what}\n    {replay_command(seed, cancels=cancels)}" for seed, what in failed)
+    assert not failed, f"{len(failed)} of {len(seeds)} seeds failed\n{text}"
 
 
 def test_l1_to_l14_seeds_that_once_failed() -> None:

@@ -23,13 +23,13 @@ def test_a_correct_client_breaks_nothing() -> None:
 @pytest.mark.parametrize("seed", SAME)
 def test_a_seed_is_one_history(seed: str) -> None:
     """A seed gives the same history to the last event, also in another process with other hashes."""
-    told = []
+    outputs = []
     for hashes in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hashes}
         command = [sys.executable, "-c", PRINT, seed]
-        told.append(subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True).stdout)
-    assert told[0] == told[1]
-    assert told[0].count(b"\n") > 5
+        outputs.append(subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True).stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count(b"\n") > 5
 
 
 def test_worlds_differ() -> None:

@@ -55,7 +55,7 @@ PROGRAMS = {
     "power": Program("real bookies, writes without a sync lost or torn", ("tests.crash", "power_cuts"), 3),
     "ext4": Program("real bookies, power of ext4 cut", ("tests.crash", "ext4_cuts"), 2, makes="mkfs.ext4"),
     "xfs": Program("real bookies, power of xfs cut", ("tests.crash", "xfs_cuts"), 2, makes="mkfs.xfs"),
-    "sweep": Program("each call of a story failed once", ("tests.engine.sweep",), 1),
+    "sweep": Program("each call of a run failed once", ("tests.engine.sweep",), 1),
     "fuzz": Program("executions of fuzz targets", ("tests.fuzz",), 1),
     "engine-asan": Program("worlds of the engine, every memory access checked", ("tests.engine",), 100, sanitized=True),
     "fuzz-asan": Program("executions of fuzz targets, every memory access checked", ("tests.fuzz",), 1, sanitized=True),

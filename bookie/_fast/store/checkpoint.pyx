@@ -495,7 +495,7 @@ cdef class Checkpointer:
     def run(self) -> None:
         """Run checkpoints until `stop` or a fatal failure. The body of the flush thread."""
         cdef Storage* stores = self.stores
-        cdef int64_t asked, deadline, tick, early
+        cdef int64_t requests, deadline, tick, early
         cdef Status status
         with nogil:
             while not fatal_is_set():
@@ -507,7 +507,7 @@ cdef class Checkpointer:
                         break
                     tick = now_ns() + (REST_NS if spares_take_back(stores) else SPARE_TICK_US * 1000)
                     cond_wait_until(&stores.flush_wanted, &stores.flush_lock, tick if tick < deadline else deadline)
-                asked = stores.flush_requests
+                requests = stores.flush_requests
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:
                     break
@@ -518,7 +518,7 @@ cdef class Checkpointer:
                         if self.catch_up is not None and self.catch_up():
                             stores_request_flush(stores)         # marks can move and adds are accepted now
                 pthread_mutex_lock(&stores.flush_lock)
-                stores.flush_served = asked
+                stores.flush_served = requests
                 pthread_cond_broadcast(&stores.flush_done)
                 pthread_mutex_unlock(&stores.flush_lock)
                 if status != OK and status != NO_SPACE:

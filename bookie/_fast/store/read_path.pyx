@@ -202,7 +202,7 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
     cdef IndexHit* hit = &plan.hit
     cdef Miss miss
     cdef uint64_t wanted, span, bytes
-    cdef uint32_t asked = request.count - answer.count if request.count > answer.count else 0
+    cdef uint32_t requested = request.count - answer.count if request.count > answer.count else 0
     cdef uint32_t entries
     cdef int64_t started = now_ns()
     cdef Status status
@@ -215,17 +215,17 @@ cdef Status plan(Reading* reading, const ReadRequest* request, const Answer* ans
     miss.entry = answer.next
     miss.log_id = hit.log_id
     miss.offset = hit.offset
-    miss.requested = min(asked, entries)
+    miss.requested = min(requested, entries)
     miss.entries_max = entries
     miss.bytes_max = bytes
     plan.ahead = reads_on(reading, store, &miss)
     wanted = request.bytes - answer.bytes if request.bytes > answer.bytes else 0
     if plan.ahead:
         wanted = max(wanted, bytes)
-        entries = max(min(entries, plan.ahead * GROWTH), asked)
+        entries = max(min(entries, plan.ahead * GROWTH), requested)
     else:
         wanted = max(wanted, <uint64_t> hit.length + LENGTH_PREFIX)
-        entries = max(asked, <uint32_t> 1)
+        entries = max(requested, <uint32_t> 1)
     extend(reading.index, request.ledger, hit, wanted, entries)
     op_note_shared(&store.cache.lookups, now_ns() - started)
     plan.last = hit.span_last

@@ -91,7 +91,7 @@ cdef Rule rules[RULES_MAX]
 cdef int rule_count = 0
 cdef int64_t releases = 0
 cdef char paths[FDS_MAX][PATH_BYTES]
-cdef bint untold[FDS_MAX]        # open files whose lost writes no sync has reported yet
+cdef bint unreported[FDS_MAX]    # open files whose lost writes no sync has reported yet
 cdef Traced traced[TRACE_MAX]
 cdef int traced_count = 0
 cdef FileOps* real = real_ops()
@@ -180,7 +180,7 @@ cdef int faulty_open(const char* path, int flags, int mode) noexcept nogil:
         if 0 <= rc < FDS_MAX - 1:
             pthread_mutex_lock(&lock)
             strncpy(paths[rc], path, PATH_BYTES - 1)
-            untold[rc] = False
+            unreported[rc] = False
             pthread_mutex_unlock(&lock)
     return rc
 
@@ -246,7 +246,7 @@ cdef void lose(int fd) noexcept nogil:
     pthread_mutex_lock(&lock)
     for other in range(FDS_MAX - 1):
         if strcmp(paths[other], path_of(fd)) == 0:
-            untold[other] = True
+            unreported[other] = True
     pthread_mutex_unlock(&lock)
 
 
@@ -254,8 +254,8 @@ cdef bint tell(int fd) noexcept nogil:
     cdef bint lost = False
     pthread_mutex_lock(&lock)
     if 0 <= fd < FDS_MAX - 1:
-        lost = untold[fd]
-        untold[fd] = False
+        lost = unreported[fd]
+        unreported[fd] = False
     pthread_mutex_unlock(&lock)
     return lost
 

@@ -34,7 +34,7 @@ class Append(Future[int]):
                 made: Future[int] = Future()
                 condition = made.__dict__.pop("_condition")
                 self.__dict__.update(made.__dict__, _condition=condition)
-                self._add.tell(_Told(self))
+                self._add.tell(_Listener(self))
         if self._add.done():  # it ended before it was told to tell
             self._settle()
         return self.__dict__[name]
@@ -110,7 +110,7 @@ class Append(Future[int]):
                 self.set_exception(error)
 
 
-class _Told:
+class _Listener:
     """Is told when the add has ended."""
 
     def __init__(self, append: Append) -> None:
@@ -124,7 +124,8 @@ class _Told:
 
 
 def finished(add: Add, timeout: float | None) -> int:
-    """Wait until an add is acknowledged, and return its id. None is no limit. Raises RequestTimeout or its error."""
+    """Wait until an add is acknowledged, and return its id. A `timeout` of None
+    means no limit. Raises RequestTimeout, or the error of the add."""
     _wait(add, timeout)
     return add.result()
 

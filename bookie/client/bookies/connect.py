@@ -18,7 +18,7 @@ PATIENCE_S = 0.25
 
 
 class Connector:
-    """How links are connected. `timeout_s` bounds all steps together, in seconds; 0 means no limit."""
+    """Connects links to bookies. `timeout_s` bounds all steps together, in seconds; 0 means no limit."""
 
     def __init__(self, timeout_s: float, tls: Tls | None = None, auth: ClientProvider | None = None) -> None:
         self.timeout_s = timeout_s

@@ -139,11 +139,11 @@ def on_loop(call: Callable[P, object]) -> Callable[P, None]:
     """
     loop = asyncio.get_running_loop()
 
-    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+    def relay(*args: P.args, **kwargs: P.kwargs) -> None:
         with contextlib.suppress(RuntimeError):  # the loop was closed, so there is no listener
             loop.call_soon_threadsafe(partial(call, *args, **kwargs))
 
-    return told
+    return relay
 
 
 class _Subscription(Generic[T]):

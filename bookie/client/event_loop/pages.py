@@ -18,26 +18,26 @@ class Pages(AsyncIterator[list[T]]):
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, list[T] | None]]) -> None:
         self._ask = ask
-        self._asked: asyncio.Task[list[T] | None] | None = None
+        self._request: asyncio.Task[list[T] | None] | None = None
         self._over = False
 
     async def __anext__(self) -> list[T]:
         if self._over:
             raise StopAsyncIteration
-        if self._asked is None:
-            self._asked = asyncio.ensure_future(self._ask())
-            self._asked.add_done_callback(_look_at_the_error)
-        asked = self._asked
-        await asyncio.wait([asked])
-        self._asked = None
-        page = asked.result()
+        if self._request is None:
+            self._request = asyncio.ensure_future(self._ask())
+            self._request.add_done_callback(_look_at_the_error)
+        request = self._request
+        await asyncio.wait([request])
+        self._request = None
+        page = request.result()
         if page is None:
             self._over = True
             raise StopAsyncIteration
         return page
 
 
-def _look_at_the_error(asked: asyncio.Task[Any]) -> None:
+def _look_at_the_error(request: asyncio.Task[Any]) -> None:
     """Keep asyncio from logging the error of a page for which nobody came back."""
-    if not asked.cancelled():
-        asked.exception()
+    if not request.cancelled():
+        request.exception()

@@ -34,7 +34,7 @@ class Fencing:
         self._ensemble = metadata.segments[-1].bookies
         self._digest = digest
         self._coverage = Coverage(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
-        self._asked: dict[asyncio.Task[int], int] = {}
+        self._requests: dict[asyncio.Task[int], int] = {}
         self._fenced: set[str] = set()
 
     @property
@@ -48,15 +48,15 @@ class Fencing:
         It does not wait for further bookies. Raises UnauthorizedAccess if any bookie answers so, and
         LedgerRecoveryError or RequestTimeout if too few bookies can be fenced.
         """
-        self._asked = {asyncio.ensure_future(self._ask(bookie)): k for k, bookie in enumerate(self._ensemble)}
+        self._requests = {asyncio.ensure_future(self._ask(bookie)): k for k, bookie in enumerate(self._ensemble)}
         lac = -1
         failure: BookKeeperError | None = None
-        waiting = set(self._asked)
+        waiting = set(self._requests)
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             covered = False
-            for task in sorted(ended, key=self._asked.__getitem__):
-                index = self._asked[task]
+            for task in sorted(ended, key=self._requests.__getitem__):
+                index = self._requests[task]
                 try:
                     lac = max(lac, task.result())
                     covered = self._coverage.take(index)
@@ -75,9 +75,9 @@ class Fencing:
 
     async def close(self) -> None:
         """Cancel the requests that are outstanding."""
-        for task in self._asked:
+        for task in self._requests:
             task.cancel()
-        await asyncio.gather(*self._asked, return_exceptions=True)
+        await asyncio.gather(*self._requests, return_exceptions=True)
 
     async def _ask(self, bookie: str) -> int:
         lac = -1

@@ -76,7 +76,7 @@ class Race(Generic[A, R]):
         self._enough_missing = enough_missing
         self._on_error = on_error
         self._on_slow = on_slow
-        self._asked = 0
+        self._sent = 0
         self._missing = 0
         self._error: BookKeeperError | None = None
         self._under_way: dict[asyncio.Future[A], str] = {}
@@ -94,7 +94,7 @@ class Race(Generic[A, R]):
             self._timer = self._loop.call_later(self._wait_s, self._late)
         try:
             first = self._replicas[0]
-            self._asked = 1
+            self._sent = 1
             answer, error = await self._first(first)
             if self._done is None and error is None:
                 assert answer is not None
@@ -141,20 +141,20 @@ class Race(Generic[A, R]):
         return self._done
 
     def _next(self) -> None:
-        bookie = self._replicas[self._asked]
-        self._asked += 1
+        bookie = self._replicas[self._sent]
+        self._sent += 1
         answer = asyncio.ensure_future(self._ask(bookie))
         self._under_way[answer] = bookie
         answer.add_done_callback(self._answered)
 
     def _late(self) -> None:
         self._timer = None
-        if self._asked == len(self._replicas):  # the last one was asked because another had failed
+        if self._sent == len(self._replicas):  # the last one was asked because another had failed
             return
-        if not any(bookie in self._heard for bookie in self._replicas[: self._asked]):
+        if not any(bookie in self._heard for bookie in self._replicas[: self._sent]):
             self._raced()
             self._next()
-        if self._asked < len(self._replicas):
+        if self._sent < len(self._replicas):
             self._wait_s = min(self._patience.limit_s, self._wait_s * self._patience.backoff)
             self._timer = self._loop.call_later(self._wait_s, self._late)
 
@@ -187,7 +187,7 @@ class Race(Generic[A, R]):
                 error = wrong
             else:
                 if self._on_slow:
-                    for slow in self._replicas[: self._asked - 1]:
+                    for slow in self._replicas[: self._sent - 1]:
                         self._on_slow(slow)
                 return
         assert error is not None
@@ -207,7 +207,7 @@ class Race(Generic[A, R]):
                 return
         if self._under_way or self._caller is not None:
             return
-        if self._asked < len(self._replicas):
+        if self._sent < len(self._replicas):
             self._next()
         else:
             done.set_exception(self._error)

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 Listener = Callable[[Mapping[str, BookieInfo]], None]
 
 
-async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> dict[str, BookieInfo | BookKeeperError]:
+async def scan(bookies: Bookies, members: Collection[str], timeout_s: float) -> dict[str, BookieInfo | BookKeeperError]:
     """Ask bookies for their disk space, and return each one's answer or error. Takes at most `timeout_s` seconds."""
     answers: dict[str, BookieInfo | BookKeeperError] = {}
     gate = asyncio.Semaphore(QUESTIONS_MAX)
@@ -41,7 +41,7 @@ async def scan(bookies: Bookies, asked: Collection[str], timeout_s: float) -> di
             answers[bookie] = RequestTimeout(f"bookie {bookie}: no answer to GET_BOOKIE_INFO in {timeout_s:g} s")
 
     async with asyncio.TaskGroup() as tasks:
-        for bookie in sorted(asked):
+        for bookie in sorted(members):
             tasks.create_task(ask(bookie))
     return answers
 
@@ -138,9 +138,9 @@ class BookieInfoReader:
     async def _partial(self) -> None:
         await self._ask(self._members - self.known.keys())
 
-    async def _ask(self, asked: Collection[str]) -> None:
+    async def _ask(self, members: Collection[str]) -> None:
         self._partial_at = math.inf
-        answers = await scan(self._bookies, asked, self._config.bookie_info_timeout_s)
+        answers = await scan(self._bookies, members, self._config.bookie_info_timeout_s)
         for bookie, answer in answers.items():
             if bookie not in self._members or isinstance(answer, ClientClosed):
                 continue

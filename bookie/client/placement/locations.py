@@ -1,4 +1,4 @@
-"""The network locations of bookies, as a resolver told them, kept as long as the client lives.
+"""The network locations of bookies, as a resolver reported them, kept as long as the client lives.
 
 `learn` may wait for the resolver, so a client calls it off its event loop before it informs the policy of new
 bookies; locations that are known cost nothing. One thread at a time.
@@ -67,14 +67,14 @@ class Locations:
         new = sorted(self.unknown(bookies))
         if self._resolver is None or not new:
             return
-        told = {
+        hosts_now = {
             bookie: host for bookie in new if (host := (hosts or {}).get(bookie) or self._hosts(bookie)) is not None
         }
-        moved = {bookie: host for bookie, host in told.items() if self._host_of.get(bookie) != host}
+        moved = {bookie: host for bookie, host in hosts_now.items() if self._host_of.get(bookie) != host}
         found = self._resolve(list(dict.fromkeys(moved.values())))
-        self._doubted.difference_update(told)
+        self._doubted.difference_update(hosts_now)
         for bookie in new:
-            if bookie in told and bookie not in moved:
+            if bookie in hosts_now and bookie not in moved:
                 continue
             location = found.get(moved.get(bookie, ""))
             if location is not None:
@@ -97,17 +97,19 @@ class Locations:
 
     def _resolve(self, hosts: list[str]) -> dict[str, str]:
         assert self._resolver is not None
-        asked = hosts if self._resolver.by_name else [address_of(host) for host in hosts]
-        told = self._resolver.resolve(asked) if asked else []
-        if told is None or len(told) != len(hosts):
+        names = hosts if self._resolver.by_name else [address_of(host) for host in hosts]
+        answers = self._resolver.resolve(names) if names else []
+        if answers is None or len(answers) != len(hosts):
             return {}
         found = {}
-        for host, location in zip(hosts, told, strict=True):
+        for host, location in zip(hosts, answers, strict=True):
             path = (location or "").rstrip("/")
             if PATH.fullmatch(path):
                 found[host] = path
             elif path:
                 log.warning(
-                    "location of a host is invalid host=%s told=%r: it must be /rack or /region/rack", host, location
+                    "location of a host is invalid host=%s location=%r: it must be /rack or /region/rack",
+                    host,
+                    location,
                 )
         return found

@@ -63,10 +63,10 @@ class Newcomers:
     async def _look_up(self) -> None:
         assert self._locations is not None
         loop = asyncio.get_running_loop()
-        told = None
-        while told != self._latest:
-            told = self._latest
-            writable, read_only = told
+        reported = None
+        while reported != self._latest:
+            reported = self._latest
+            writable, read_only = reported
             new = self._locations.unknown(writable | read_only)
             hosts, unread = await hosts_of(new, self._registered)
             await loop.run_in_executor(self._pool, self._locations.learn, new - (unread - hosts.keys()), hosts)

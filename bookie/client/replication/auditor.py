@@ -42,7 +42,7 @@ class Auditor:
         self._lost = LostBookies(self._grace_s)
         self._interruptions = 0
         self._delay_s: int | None = None
-        self._asked = False
+        self._check_requested = False
 
     async def run(self) -> None:
         """Stand for election, and be the auditor while elected. Raises ClientClosed.
@@ -65,7 +65,7 @@ class Auditor:
 
     async def _hold_office(self) -> None:
         """Be the auditor whenever elected. Raises the errors of the auditor's work."""
-        candidacy = self._queue.stand(self._bookie, self._told)
+        candidacy = self._queue.stand(self._bookie, self._election_changed)
         try:
             while True:
                 await self._changes()
@@ -93,7 +93,7 @@ class Auditor:
         await self._changed.wait()
         self._changed.clear()
 
-    def _told(self, won: bool) -> None:  # noqa: FBT001 - the signature of the listener
+    def _election_changed(self, won: bool) -> None:  # noqa: FBT001 - the signature of the listener
         self._elected = won
         self._counters.elected_now = int(won)
         self._counters.elections += won
@@ -104,7 +104,7 @@ class Auditor:
         """Do all the work of an auditor, until cancelled."""
         settings = self._settings
         self._lost = LostBookies(self._grace_s)
-        self._delay_s, self._asked = None, False
+        self._delay_s, self._check_requested = None, False
         await self._insist(
             lambda: self._queue.set_lost_bookie_delay_s(settings.lost_bookie_delay_s, only_if_unset=True)
         )
@@ -125,7 +125,7 @@ class Auditor:
     def _delay_changed(self, delay_s: int | None) -> None:
         """Handle that an operator wrote the delay. Writing the same value again, or 0, requests an audit now."""
         if self._delay_s is not None:
-            self._asked |= delay_s in {self._delay_s, 0}
+            self._check_requested |= delay_s in {self._delay_s, 0}
         self._delay_s = self._settings.lost_bookie_delay_s if delay_s is None else delay_s
         self._look.set()
 
@@ -141,8 +141,8 @@ class Auditor:
                 if self._interruptions != self._cluster.interruptions:
                     self._interruptions = self._cluster.interruptions
                     self._lost.interrupted(loop.time())
-                if self._asked:
-                    self._asked = False
+                if self._check_requested:
+                    self._check_requested = False
                     self._lost.hurry()
                 due = self._lost.due(self._delay_s, loop.time())
                 if due:

@@ -63,8 +63,8 @@ class LedgerChecker:
         it.
         """
         entry = parts[0].first
-        asked = [p for p in parts if holds(p.index, entry, metadata.ensemble_size, metadata.write_quorum)]
-        answers = await asyncio.gather(*(self._denies(ledger, part.bookie, entry) for part in asked))
+        replicas = [p for p in parts if holds(p.index, entry, metadata.ensemble_size, metadata.write_quorum)]
+        answers = await asyncio.gather(*(self._denies(ledger, part.bookie, entry) for part in replicas))
         return not all(answers)
 
     async def _denies(self, ledger: int, bookie: str, entry: int) -> bool:

@@ -209,8 +209,8 @@ class CacheModel:
         """Perform one disk read and publish its page."""
         most_bytes, most_entries = self._limits()
         readers = self._readers.setdefault(shard_of(ledger), Readers())
-        asked = min(requested, most_entries)
-        stretch, end = readers.advance(ledger, entry, asked, record, most_entries, most_bytes)
+        count = min(requested, most_entries)
+        stretch, end = readers.advance(ledger, entry, count, record, most_entries, most_bytes)
         ahead = self._stretch_before(ledger, entry, stretch, end, early=early)
         left = last - entry + 1
         wanted = requested * record

@@ -16,7 +16,7 @@ from bookie.metadata.driver import Versioned
 from tests.client.ledgers.shelf import DIGEST, metadata, sealed
 
 
-class Told(DefaultPlacement):
+class RecordingPlacement(DefaultPlacement):
     """A placement policy that records its calls."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ def test_who_lacks_the_entry(parallel: bool) -> None:
     """Only bookies of the write set that deny the entry count; not those that timed out or were unreachable."""
 
     async def main() -> None:
-        placement = Told()
+        placement = RecordingPlacement()
         quiet = ReadAnswer(-1, None, -1, None)
         good = ReadAnswer(0, sealed(7, 0), 0, None)
         given: dict[str, ReadAnswer | BookKeeperError] = {

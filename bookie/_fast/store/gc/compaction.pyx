@@ -294,7 +294,7 @@ cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log
     cdef LogRecord record
     cdef uint64_t paced = cursor.pos
     cdef uint64_t forgotten = 0
-    cdef uint64_t asked = 0
+    cdef uint64_t advised = 0
     cdef Status status = OK
     while status == OK:
         if compaction.stretch.bytes and not log_held(cursor):
@@ -307,11 +307,11 @@ cdef Status scan(Compaction* compaction, LogCursor* cursor, int fd, uint32_t log
                 result.outcome = COLLECT_STOPPED
                 return CLOSED
             paced = cursor.pos
-            if paced + AHEAD_BYTES > asked:
+            if paced + AHEAD_BYTES > advised:
                 # Let the kernel read ahead while this thread writes.
-                asked = max(asked, cursor.window.base + cursor.window.size)
-                posix_fadvise(fd, asked, AHEAD_BYTES, POSIX_FADV_WILLNEED)
-                asked += AHEAD_BYTES
+                advised = max(advised, cursor.window.base + cursor.window.size)
+                posix_fadvise(fd, advised, AHEAD_BYTES, POSIX_FADV_WILLNEED)
+                advised += AHEAD_BYTES
             if paced - forgotten >= FORGET_BYTES:
                 posix_fadvise(fd, forgotten, paced - forgotten, POSIX_FADV_DONTNEED)
                 forgotten = paced
