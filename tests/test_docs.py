@@ -152,6 +152,7 @@ PAGES_OF_FILES = [
 ]
 FILE = re.compile(r"`((?:\.ci|admin|bookie|conf|docs|perf|proto|tests)/(?!.*NAME)[\w./-]*)`")
 SOURCE = re.compile(r"(?<![\w/])((?:base|wire|entrylog|index|journal|cache|store|server)/\w+)\.pyx")
+SOURCES = {".py", ".pyx", ".pxd", ".conf", ".proto"}
 MODULE = re.compile(r"\bmodules? `([\w.]+)`(?:, `([\w.]+)`)?(?: and `([\w.]+)`)?")
 
 
@@ -164,6 +165,21 @@ def test_files_and_modules_are_there(page: Path) -> None:
     modules = {name.replace(".", "/") for found in MODULE.findall(text) for name in found if "." in name}
     for name in modules | set(SOURCE.findall(text)):
         assert any((FAST / f"{name}{suffix}").exists() for suffix in (".pyx", ".pxd")), name
+
+
+def test_how_to_pages_name_what_exists() -> None:
+    """Functions, tables, fields and tests, and files that are named without their directory."""
+    folders = ("admin", "bookie", "conf", "proto", "tests")
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in SOURCES]
+    names = {file.name for file in (*files, *ROOT.iterdir())}
+    words = {word for file in files for word in re.findall(r"\w+", file.read_text())}
+    words.update(re.findall(r"\w+", (DOCS / "metrics.md").read_text()))
+    for page in (DOCS / "how-to").glob("*.md"):
+        for text in re.findall(r"`([^`/\n]+)`", page.read_text()):
+            if re.fullmatch(r"[\w-]+\.[a-z]+", text) and f".{text.partition('.')[2]}" in {*SOURCES, ".md"}:
+                assert text in names, f"{page.name}: {text}"
+            else:
+                assert set(re.findall(r"[A-Za-z_]\w+", text)) <= words, f"{page.name}: {text}"
 
 
 def test_every_page_is_found() -> None:
@@ -206,7 +222,7 @@ def test_spark_options_are_listed() -> None:
 
 
 def test_decisions_are_listed() -> None:
-    """Each under its title."""
+    """The list of decisions names each page with its title."""
     listed = (DOCS / "decisions/README.md").read_text()
     for page in (DOCS / "decisions").glob("0*.md"):
         number, _, title = page.read_text().partition("\n")[0].removeprefix("# ").partition(" ")
