@@ -66,7 +66,8 @@ class Hosts:
 def check_origin(method: str, headers: Mapping[str, str]) -> None:
     """Check that a request which changes something does not come from a page of another site.
 
-    Browsers say where a request comes from; it must be the console itself. Other clients say nothing.
+    Browsers say where a request comes from; it must be the console itself. Other clients do not say it, and are
+    accepted.
 
     Raises:
         Refused: it comes from another site's page, or may do so (403).

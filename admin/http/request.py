@@ -52,7 +52,7 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. `params` are those of the query; the last one of a name counts.
+    """A request to the HTTP port. `params` are those of the query; the last one of a name counts.
 
     Attributes:
         control: the bookie.

@@ -20,7 +20,7 @@ class Kind(StrEnum):
 
 
 class Sample(NamedTuple):
-    """One value. `suffix` is appended to the family's name: ``, `_count`, `_sum` or `_bucket`."""
+    """A value of a metric family. `suffix` is appended to the family's name: ``, `_count`, `_sum` or `_bucket`."""
 
     value: float
     labels: Labels = ()

@@ -80,7 +80,9 @@ class Addresses:
 
 
 class Bookie:
-    """One bookie. `start` returns once clients can find it; `stop` returns once everything is on disk and released.
+    """A bookie in this process.
+
+    `start` returns once clients can find it; `stop` returns once everything is on disk and released.
 
     `on_give_up` is called once, from another thread, when the bookie cannot continue but can still stop cleanly. The
     object is also the `Control` of planes. The constructor raises ConfigurationError and changes nothing.

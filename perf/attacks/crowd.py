@@ -27,7 +27,7 @@ RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How each connection behaves."""
+    """The behaviour of each connection."""
 
     door: str
     """`data`, `http` or `grpc`."""
@@ -49,7 +49,7 @@ class Manners:
 
 @dataclass
 class Member:
-    """One connection."""
+    """A connection of the crowd, and what it still has to send."""
 
     sock: socket.socket
     left: memoryview

@@ -30,7 +30,7 @@ class Doors:
 
 @dataclass(slots=True)
 class Noticed:
-    """What one client observed."""
+    """The response times that one client observed, and its failures."""
 
     took_s: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)

@@ -34,7 +34,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind of work. `load` has bkload's mode and options; sizes, ranges and times come from the plan."""
+    """A row of the comparison, which measures one kind of work.
+
+    `load` has bkload's mode and options; sizes, ranges and times come from the plan.
+    """
 
     name: str
     kind: Kind

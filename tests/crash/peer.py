@@ -79,7 +79,10 @@ def add_frame(key: bytes, body: bytes, flags: int) -> bytes:
 
 
 class Peer:
-    """One connection. `name` is its name in the history. With `protocol` 3 it can only add."""
+    """A connection to the bookie that records what it sends and receives.
+
+    `name` is its name in the history. With `protocol` 3 it can only add.
+    """
 
     def __init__(self, history: History, name: str, address: tuple[str, int], *, protocol: int = 2) -> None:
         self.protocol = protocol

@@ -22,14 +22,14 @@ __all__ = ["ELSEWHERE", "NOTHING", "Planted", "PLANTED", "WORLDS"]
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One planted bug."""
+    """A planted bug: how to switch it on, and in which worlds it shows."""
 
     sentence: str
     number: int = 0
     rules: tuple[Rule, ...] = ()
     patch: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
     draw: Callable[[Plan], Plan] | None = None
-    """Its worlds, where ordinary ones hardly ever come to it."""
+    """Draws the worlds in which it shows, if it hardly ever does in ordinary ones."""
 
     def begin(self) -> None:
         """Patch what the bug patches, until this process ends."""

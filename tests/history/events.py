@@ -28,7 +28,10 @@ HEADER = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One line. `entry` is the first entry concerned, or -1; `code` is the wire's, or a process's exit code."""
+    """An event, which is one line of a history file.
+
+    `entry` is the first entry concerned, or -1; `code` is the wire's, or a process's exit code.
+    """
 
     at: int
     kind: str

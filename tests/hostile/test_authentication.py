@@ -228,7 +228,7 @@ class Slow:
         return Outcome(b"welcome", "somebody")
 
     def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
-        """Not used here."""
+        """Return an outcome without meaning: these tests make no upgrade to TLS."""
         return Outcome()
 
 

@@ -52,7 +52,7 @@ def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBookie]:
 
 @pytest.fixture(scope="module")
 def peer(bookie: LocalBookie) -> Iterator[Peer]:
-    """One connection."""
+    """Connect to the bookie once for all tests of this module."""
     with bookie.peer() as peer:
         yield peer
 

@@ -273,7 +273,7 @@ class Forgetful:
         return Outcome(b"", "somebody", credential=b"c")
 
     def upgraded(self, certificate: bytes | None) -> Outcome:  # noqa: ARG002
-        """Not used here."""
+        """Return an outcome without meaning: these tests make no upgrade to TLS."""
         return Outcome()
 
     def refresh(self) -> bool:

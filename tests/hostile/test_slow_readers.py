@@ -70,7 +70,7 @@ def bookie(tmp_path: Path, ca: Authority, faulty: ModuleType) -> Iterator[LocalB
 
 @pytest.fixture(params=["v2", "v3", "tls"])
 def spoken(request: pytest.FixtureRequest, bookie: LocalBookie, ca: Authority) -> Wire:
-    """Each protocol."""
+    """Return the wire of each protocol in turn."""
     return Wire(request.param, bookie, ca)
 
 

@@ -22,7 +22,7 @@ ADD_OVERHEAD = 4 + 4 + 20 + 36
 
 @pytest.fixture
 def target(start_bookies: Start) -> Target:
-    """One fresh bookie."""
+    """Start a new bookie for the test."""
     return start_bookies(1)[0]
 
 

@@ -52,7 +52,7 @@ class Raw:
 
 @pytest.fixture
 def raw(start_bookies: Start, java_driver: Driver) -> Raw:
-    """One fresh bookie."""
+    """Start a new bookie, and return a Java client that sends single requests to it."""
     return Raw(java_driver, start_bookies(1)[0].id)
 
 

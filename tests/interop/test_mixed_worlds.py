@@ -73,7 +73,7 @@ class Written(NamedTuple):
 
     ledger: int
     add: Callable[[int], None]
-    """So many entries more."""
+    """Adds the given number of entries."""
     close: Callable[[], None]
 
 

@@ -20,7 +20,7 @@ RunKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where one entry lies."""
+    """The place of one entry on the disk."""
 
     log_id: int
     offset: int

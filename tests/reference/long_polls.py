@@ -15,7 +15,7 @@ class Ledger:
 
 @dataclass
 class Poll:
-    """One wait."""
+    """A long poll that waits for the LAC to rise."""
 
     owner: int
     ledger: int

@@ -65,7 +65,7 @@ class Reader(Protocol):
 
 
 class Client(Protocol):
-    """One process."""
+    """The client of one simulated process."""
 
     async def create(
         self,

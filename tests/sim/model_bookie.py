@@ -38,7 +38,7 @@ class _Record(NamedTuple):
 
 
 class _Ledger:
-    """One ledger in memory."""
+    """A ledger of a simulated bookie, whose entries are in memory."""
 
     __slots__ = ("entries", "explicit", "fenced", "key", "lac", "last", "limbo", "waiting")
 
@@ -60,8 +60,8 @@ class _Ledger:
 
     def tell(self) -> None:
         waiting, self.waiting = self.waiting, []
-        for told in waiting:
-            told()
+        for notify in waiting:
+            notify()
 
 
 class ModelBookie:

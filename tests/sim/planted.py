@@ -37,14 +37,14 @@ NEGATIVE = (NoSuchEntry, NoSuchLedger)
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One planted bug."""
+    """A planted bug: how to switch it on, and in which worlds it shows."""
 
     bookies: tuple[str, ...] = ()
     between: Callable[[ClientBookies, ClientStore, tuple[int, int, int]], None] | None = None
     patch: Callable[[], AbstractContextManager[None]] | None = None
     small: tuple[str, ...] = ()
     draw: Callable[[Draw], Draw] | None = None
-    """Its worlds, where ordinary ones hardly ever come to it."""
+    """Draws the worlds in which it shows, if it hardly ever does in ordinary ones."""
 
     def patched(self) -> AbstractContextManager[None]:
         return self.patch() if self.patch else contextlib.nullcontext()
@@ -223,7 +223,7 @@ def never_ask() -> Iterator[None]:
     """A writer whose bookie comes back does not check in the store that the ledger is still open."""
 
     async def believe(*_: object) -> None:
-        """It is."""
+        """Believe that the ledger is still open, without reading its metadata."""
 
     with patch.object(writer, "still_open", believe):
         yield
@@ -268,7 +268,7 @@ def copies_unawaited() -> Iterator[None]:
     """The metadata say that copies exist as soon as they were sent."""
 
     async def go_on(_: Target) -> None:
-        """They will arrive."""
+        """Continue without waiting for the outstanding writes."""
 
     with patch.object(Target, "finish", go_on):
         yield

@@ -49,7 +49,7 @@ def small_client(bugs: Collection[str] = ()) -> MakeClient:
 
 
 class SmallClient:
-    """One process."""
+    """A second, small implementation of the client, for one simulated process."""
 
     def __init__(self, bookies: Bookies, store: Metadata, rng: random.Random, bugs: Collection[str] = ()) -> None:
         self.bookies = bookies
@@ -346,13 +346,13 @@ class _Handle:
             try:
                 answer = await self.client.bookies.read(bookie, self.ledger, entry, flags=flags, master_key=key)
                 return self.digest.open(answer.stored or b"", self.ledger, entry)
-            except BookKeeperError as told:
-                if isinstance(told, NEGATIVE) or (
-                    "timeout_is_noent" in self.client.bugs and isinstance(told, RequestTimeout)
+            except BookKeeperError as refusal:
+                if isinstance(refusal, NEGATIVE) or (
+                    "timeout_is_noent" in self.client.bugs and isinstance(refusal, RequestTimeout)
                 ):
                     missing += 1
                 else:
-                    error = told
+                    error = refusal
                 if flags and missing >= enough:
                     raise NoSuchEntry(f"ledger {self.ledger}, entry {entry}: missing") from None
         raise error

@@ -17,7 +17,8 @@ from bookie.terminal.output import done
 def command(*, bookie: str, cluster: Cluster, output: str, yes: bool, dry_run: bool) -> None:
     """Delete the cookie of BOOKIE (its id) from the metadata store, so that it can start as a new, empty bookie.
 
-    Refused while the bookie is registered. Re-replicate its ledgers first: bkadmin decommissionbookie.
+    The command is refused while the bookie is registered. Re-replicate its ledgers before, with
+    bkadmin decommissionbookie.
     """
     with cluster.open() as driver:
         found = driver.cookies.read(bookie)

@@ -14,8 +14,8 @@ from bookie.terminal.output import done
 def command(*, cluster: Cluster, output: str) -> None:
     """Create the cookies of the new bookie of --conf, in its empty directories and in the metadata store.
 
-    A bookie does this itself when it first starts. Refused if a directory or the metadata store has anything of an
-    earlier bookie.
+    A bookie does this itself when it first starts. The command is refused if a directory or the metadata store
+    has anything of an earlier bookie.
     """
     from bookie.metadata.bookies.identity import candidate_ids, choose_bookie_id  # noqa: PLC0415
     from bookie.storage.cookies import make_cookie, validate_cookies  # noqa: PLC0415

@@ -23,7 +23,8 @@ from bookie.terminal.output import done
 def command(*, quiet: bool, force: bool, dry_run: bool, cluster: Cluster, output: str, yes: bool) -> None:
     """Delete all metadata of the cluster and create a new cluster. All ledgers are lost.
 
-    Refused while a bookie is registered. An embedded metadata store is named by its directory: -u lmdb:///path.
+    The command is refused while a bookie is registered. An embedded metadata store is named by its directory:
+    -u lmdb:///path.
     """
     with cluster.open(new=not dry_run) as driver:
         try:

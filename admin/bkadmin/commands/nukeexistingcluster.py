@@ -20,7 +20,8 @@ def command(*, instance_id: str | None, force: bool, cluster: Cluster, output: s
     """Delete all metadata of the cluster. All ledgers are lost, and bookies must be formatted before they can start
     again.
 
-    Refused while a bookie is registered. The URI names the root to delete: zk+hierarchical://host:2181/ledgers.
+    The command is refused while a bookie is registered. The URI names the root to delete:
+    zk+hierarchical://host:2181/ledgers.
     """
     if (instance_id is None) == (not force):
         raise click.UsageError("name the cluster with -i INSTANCE-ID (see bkadmin whatisinstanceid), or give -f")

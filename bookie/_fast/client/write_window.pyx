@@ -555,7 +555,7 @@ cdef class WriteWindow:
 
 
 cdef class Add:
-    """One add. Await it, or wait for it in another thread, until it is acknowledged or has failed."""
+    """A pending add. Await it, or wait for it in another thread, until it is acknowledged or has failed."""
 
     def done(self):
         """Return whether it is acknowledged or has failed."""

@@ -333,7 +333,7 @@ cdef bint await_first_file(Journal* journal) noexcept nogil:
 
 
 cdef class JournalCommitter:
-    """One journal directory. `open` begins a new file; `run`, `run_prepare` and `run_sync` are its threads.
+    """The journal of one directory. `open` begins a new file; `run`, `run_prepare` and `run_sync` are its threads.
 
     Sizes are in bytes. ValueError if the name of the directory is too long.
     """

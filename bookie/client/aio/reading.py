@@ -136,8 +136,18 @@ class Reading:
     async def read_unconfirmed(self, first: int, last: int | None = None) -> EntryBatch:
         """Read a range of entries like `read`, but also above the LAC.
 
-        An entry above the LAC may not be in the ledger any more when the ledger is closed. Arguments and errors are
-        those of `read`, except that `last` may be above the LAC.
+        An entry above the LAC may not be in the ledger any more when the ledger is closed.
+
+        Args:
+            first: The id of the first entry.
+            last: The id of the last entry, inclusive, which may be above the LAC; None reads only `first`.
+
+        Returns:
+            The entries, in order and complete.
+
+        Raises:
+            ReadError: No replica of an entry can be read.
+            BookKeeperError: The error of the first entry that cannot be read, such as NoSuchEntry or DigestMismatch.
         """
         return await self._scope.run(self._reader.read_unconfirmed(first, first if last is None else last))
 
@@ -173,7 +183,18 @@ class Reading:
     async def batch_read_unconfirmed(self, first: int, max_count: int = 0, max_size: int = 0) -> EntryBatch:
         """Read some entries like `batch_read`, but also above the LAC; see `read_unconfirmed`.
 
-        Arguments are those of `batch_read`; a negative `max_size` raises IncorrectParameter.
+        Args:
+            first: The id of the first entry, which may be above the LAC.
+            max_count: The highest number of entries; 0 means no limit.
+            max_size: The highest size of the response in bytes; 0, and more than a frame, mean one frame.
+
+        Returns:
+            The entries, in order.
+
+        Raises:
+            IncorrectParameter: `max_size` is negative.
+            ReadError: No replica of the first entry can be read.
+            BookKeeperError: The error of the first entry, such as NoSuchEntry or DigestMismatch.
         """
         return await self._scope.run(self._reader.batch_read_unconfirmed(first, max_count, max_size))
 

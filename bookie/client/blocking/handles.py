@@ -97,19 +97,52 @@ class Handle(Generic[R]):
         return self._thread.run(self._handle.read(first, last), self._direct.left(began, timeout))
 
     def read_async(self, first: int, last: int | None = None) -> Future[EntryBatch]:
-        """Start to read a range of entries like `read`, and return a future of the entries."""
+        """Read a range of entries like `read`, without waiting.
+
+        Args:
+            first: See `read`.
+            last: See `read`.
+
+        Returns:
+            A future of the entries, or of an error of `read`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._thread.submit(self._handle.read(first, last))
 
     def read_unconfirmed(self, first: int, last: int | None = None, *, timeout: float | None = None) -> EntryBatch:
         """Read a range of entries like `read`, but also above the LAC.
 
-        An entry above the LAC may not be in the ledger any more when the ledger is closed. Arguments and errors are
-        those of `read`, except that `last` may be above the LAC.
+        An entry above the LAC may not be in the ledger any more when the ledger is closed.
+
+        Args:
+            first: The id of the first entry.
+            last: The id of the last entry, inclusive, which may be above the LAC; None reads only `first`.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
+
+        Returns:
+            The entries, in order and complete.
+
+        Raises:
+            ReadError: No replica of an entry can be read.
+            BookKeeperError: The error of the first entry that cannot be read, such as NoSuchEntry or DigestMismatch.
         """
         return self._thread.run(self._handle.read_unconfirmed(first, last), timeout)
 
     def read_unconfirmed_async(self, first: int, last: int | None = None) -> Future[EntryBatch]:
-        """Start to read a range of entries like `read_unconfirmed`, and return a future of the entries."""
+        """Read a range of entries like `read_unconfirmed`, without waiting.
+
+        Args:
+            first: See `read_unconfirmed`.
+            last: See `read_unconfirmed`.
+
+        Returns:
+            A future of the entries, or of an error of `read_unconfirmed`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._thread.submit(self._handle.read_unconfirmed(first, last))
 
     def read_last_entry(self, *, timeout: float | None = None) -> Entry:
@@ -150,7 +183,19 @@ class Handle(Generic[R]):
         return self._thread.run(call, self._direct.left(began, timeout))
 
     def batch_read_async(self, first: int, max_count: int = 0, max_size: int = 0) -> Future[EntryBatch]:
-        """Start a `batch_read`, and return a future of the entries."""
+        """Read some entries like `batch_read`, without waiting.
+
+        Args:
+            first: See `batch_read`.
+            max_count: See `batch_read`.
+            max_size: See `batch_read`.
+
+        Returns:
+            A future of the entries, or of an error of `batch_read`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._thread.submit(self._handle.batch_read(first, max_count, max_size))
 
     def batch_read_unconfirmed(
@@ -158,12 +203,36 @@ class Handle(Generic[R]):
     ) -> EntryBatch:
         """Read some entries like `batch_read`, but also above the LAC; see `read_unconfirmed`.
 
-        Arguments are those of `batch_read`; a negative `max_size` raises IncorrectParameter.
+        Args:
+            first: The id of the first entry, which may be above the LAC.
+            max_count: The highest number of entries; 0 means no limit.
+            max_size: The highest size of the response in bytes; 0, and more than a frame, mean one frame.
+            timeout: Seconds to wait at most; None means `callTimeoutSec`.
+
+        Returns:
+            The entries, in order.
+
+        Raises:
+            IncorrectParameter: `max_size` is negative.
+            ReadError: No replica of the first entry can be read.
+            BookKeeperError: The error of the first entry, such as NoSuchEntry or DigestMismatch.
         """
         return self._thread.run(self._handle.batch_read_unconfirmed(first, max_count, max_size), timeout)
 
     def batch_read_unconfirmed_async(self, first: int, max_count: int = 0, max_size: int = 0) -> Future[EntryBatch]:
-        """Start a `batch_read_unconfirmed`, and return a future of the entries."""
+        """Read some entries like `batch_read_unconfirmed`, without waiting.
+
+        Args:
+            first: See `batch_read_unconfirmed`.
+            max_count: See `batch_read_unconfirmed`.
+            max_size: See `batch_read_unconfirmed`.
+
+        Returns:
+            A future of the entries, or of an error of `batch_read_unconfirmed`.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
         return self._thread.submit(self._handle.batch_read_unconfirmed(first, max_count, max_size))
 
     def batches(self, first: int = 0, last: int | None = None, *, max_count: int = 0, max_size: int = MIB) -> Batches:

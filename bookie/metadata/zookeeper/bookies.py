@@ -25,7 +25,7 @@ PATIENCE = 1.5
 
 
 class ZooKeeperRegistrations:
-    """This process's own registrations."""
+    """Registers bookies of this process in ZooKeeper, and removes their registrations."""
 
     def __init__(self, session: ZooKeeperSession, root: str) -> None:
         self._session = session

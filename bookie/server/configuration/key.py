@@ -13,7 +13,10 @@ Value = bool | int | float | str | tuple[Path, ...]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key. `default` is written as in a file. An empty default means unset; a `required` key has no default."""
+    """A configuration key. `default` is written as in a file.
+
+    An empty default means unset; a `required` key has no default.
+    """
 
     name: str
     field: str

@@ -110,7 +110,7 @@ GROUPS = (
                 " interface: no logins and no other requests."),
             Key("tlsLoginInClearAllowed", "tls.clear_login", bool, "true", "A login in clear that answered a challenge"
                 " counts inside TLS, and a login message may follow the request for TLS in clear, as Java clients with"
-                " users send it. Never with `tlsRequired`."),
+                " users send it. This has no effect with `tlsRequired`."),
             Key("tlsEnabledProtocols", "tls.protocols", str, "", "`TLSv1.2`, `TLSv1.3`, or both, separated by commas;"
                 " unset: both."),
             Key("tlsEnabledCipherSuites", "tls.cipher_suites", str, "", "Cipher suites, separated by commas, with the"

@@ -27,7 +27,7 @@ class PropertiesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One assignment. The value is unescaped but not interpolated; `line` counts from 1."""
+    """An assignment of a file. The value is unescaped but not interpolated; `line` counts from 1."""
 
     key: str
     value: str

@@ -28,7 +28,7 @@ BOOKIE_ROWS = (
         ),
     ),
 )
-"""Without labels."""
+"""Metrics without labels: fields of the storage's statistics, names and help texts."""
 
 STORE_ROWS = (
     *counters(
@@ -125,7 +125,7 @@ JOURNAL_ROWS = (
         ("queued_bytes", "bookie_journal_JOURNAL_MEMORY_USED", "Bytes of records that wait for the disk."),
     ),
 )  # fmt: skip
-"""With the label `journalIndex`."""
+"""Metrics with the label `journalIndex`: fields of a journal's statistics, names and help texts."""
 
 
 def limits(settings: StorageSettings) -> Iterator[Family]:

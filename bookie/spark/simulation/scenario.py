@@ -105,7 +105,10 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run. `poll_s` is how often clients poll the bookies' free space, all of them at the same time."""
+    """The settings of one simulated run.
+
+    `poll_s` is how often clients poll the bookies' free space, all of them at the same time.
+    """
 
     topology: Topology
     load: Load

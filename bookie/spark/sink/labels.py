@@ -12,7 +12,7 @@ NUMBERS = ("batch", "partition", "attempt", "stale_at_ms")
 
 @dataclass(frozen=True)
 class Labels:
-    """Who wrote a ledger. `log` is empty if there is none; `query` is empty and `batch` 0 for a batch job."""
+    """The writer of a ledger. `log` is empty if there is none; `query` is empty and `batch` 0 for a batch job."""
 
     job: str
     query: str

@@ -33,7 +33,7 @@ class Work(Enum):
 
 
 class Schedule:
-    """When tasks are due. `intervals` are in seconds; without a file they count from now, and it is written."""
+    """Decides when tasks are due. `intervals` are in seconds; without a file they count from now, and it is written."""
 
     def __init__(self, directory: Path | None, intervals: Mapping[Work, float]) -> None:
         self._file = directory / NAME if directory is not None else None

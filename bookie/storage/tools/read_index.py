@@ -24,7 +24,7 @@ FIRST_RUN = bytes(16)
 
 
 class LedgerRow(NamedTuple):
-    """One ledger record."""
+    """A record of the ledgers table of the index."""
 
     ledger: int
     fenced: bool

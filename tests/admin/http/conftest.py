@@ -33,7 +33,7 @@ class Answer:
 
 
 class Port:
-    """One HTTP port. `token`, if any, is sent with each request."""
+    """A client of one HTTP port. `token`, if any, is sent with each request."""
 
     def __init__(self, address: str, token: str = "") -> None:
         host, _, port = address.rpartition(":")

@@ -28,7 +28,7 @@ LOOK_S = 0.05
 
 
 class Bookie:
-    """One bookie. `process` is its number in the world; process 0 is that of the clients.
+    """A bookie of the simulated cluster. `process` is its number in the world; process 0 is that of the clients.
 
     Attributes:
         name: Its id and address, as host:port.
@@ -73,7 +73,7 @@ class Bookie:
         self._asked[0] = 1
 
     def start(self) -> None:
-        """Start a process on the bookie's disk. It serves later."""
+        """Start a process on the bookie's disk, which serves once it has recovered."""
         assert not self.up
         self._asked[0] = 0
         self.starts += 1

@@ -147,7 +147,9 @@ def test_a_foreign_log_stops_it(directory: Path) -> None:
 
 
 def test_a_damaged_index_gives_its_records(directory: Path) -> None:
-    """The rows of entries are not needed; damaged ledger records stop the rebuild. Nothing is mapped."""
+    """The rows of entries are not needed; damaged ledger records stop the rebuild, and no file is mapped into
+    memory.
+    """
     data = directory / "locations.lmdb" / "data.mdb"
     whole = data.read_bytes()
     pages = {
