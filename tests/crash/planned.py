@@ -16,7 +16,7 @@ from tests.fixtures.bookies import BookieProcess
 from tests.history.checker import Violation, judge
 from tests.history.events import History
 
-__all__ = ["BUSY", "draw_settings", "Refused", "PlannedBookie", "watched"]
+__all__ = ["BUSY", "draw_settings", "PlannedBookie", "Refused", "watched"]
 
 BUSY = {
     "adminPort": "-1",
