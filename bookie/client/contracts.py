@@ -170,8 +170,10 @@ class Bookies(Protocol):
     async def list_entries(self, bookie: str, ledger: int) -> AvailableEntries: ...
     async def bookie_info(self, bookie: str) -> BookieInfo: ...
 
-    async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
-        """Announce that the ledger gets no more entries; do nothing if the bookie does not advertise support for it."""
+    def announce_end(self, ledger: int, master_key: bytes, bookies: Collection[str]) -> None:
+        """Announce that these bookies get no more entries of the ledger, without waiting. It is a hint, which is sent
+        only to bookies that listen for it.
+        """
         ...
 
     def pending(self, bookie: str) -> int:

@@ -107,6 +107,7 @@ class Mending:
                 done.bytes += len(copy)
         if wanted:
             self._copy(np.array(wanted, np.int64), done)
+        self._announce_end(done)
         return done
 
     def complete(self) -> Mended | None:
@@ -124,7 +125,14 @@ class Mending:
                     there[np.searchsorted(part.entries, entry)] = False
             if not there.all():
                 self._copy(part.entries[~there], done)
+        self._announce_end(done)
         return done
+
+    def _announce_end(self, done: Mended) -> None:
+        """Close the entry log that a ledger of its own got for the copies, unless its writer may still write here."""
+        metadata = self._metadata
+        if done.repaired and (metadata.state is LedgerState.CLOSED or not in_last_ensemble(metadata, self._bookie_id)):
+            self._stored.write_close(self._ledger, self._digest.master_key)
 
     def _ranges(self) -> list[tuple[int, int]]:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -289,7 +289,7 @@ class ClientBookies:
         found: BookieInfo = await self._ask(bookie, lambda there, reply: there.bookie_info(reply), "bookie info")
         return found
 
-    async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
+    def announce_end(self, ledger: int, master_key: bytes, bookies: Collection[str]) -> None:
         """Do nothing, since these bookies do not advertise it."""
 
     def pending(self, bookie: str) -> int:

@@ -365,6 +365,8 @@ cdef Status serve_read_lac(IoLoop* loop, Conn* conn, const Request* request) noe
 cdef Status serve(IoLoop* loop, Conn* conn, Request* request) noexcept nogil:
     """The switch on the operation."""
     if admission(loop, conn, request) != OK:
+        if request.op == ADD_ENTRY and request.body_size >= ENTRY_LAC_MIN:
+            return refuse_add(loop, conn, request, load_i64(request.body), TOO_MANY_REQUESTS)
         return reply_code(loop, conn, request, TOO_MANY_REQUESTS)
     if request.op == ADD_ENTRY:
         loop.stats.adds += 1

@@ -25,5 +25,6 @@ def client_families(cluster: KnownCluster) -> list[Family]:
         gauge("bookie_client_unbatched_bookies", "Bookies whose entries are read one by one: no batch reads there.",
               bookies.unbatched),
         *bookies.batch_stats.families(),
+        bookies.announcements.family(),
         *placement_families(cluster.writable, cluster.info.known, cluster.context.placement.drawn, bookies.config),
     ]  # fmt: skip

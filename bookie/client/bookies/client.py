@@ -1,7 +1,7 @@
 """All bookies, by id, on asyncio. It implements `contracts.Bookies` over connections that are made on demand."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from random import Random
 from typing import Self
 
@@ -13,6 +13,7 @@ from bookie.auth.registry import open_client
 from bookie.auth.settings import ClientAuthSettings
 from bookie.availability import AvailableEntries
 from bookie.client.bookies.addresses import Registered, resolver
+from bookie.client.bookies.announcing import Announcements
 from bookie.client.bookies.batch_stats import BatchStats
 from bookie.client.bookies.connect import Connector
 from bookie.client.bookies.health import Health
@@ -62,6 +63,7 @@ class BookieClient:
         self._resolve = resolver(registered)
         self.health = Health(self.config, chance or Random(), asyncio.get_running_loop().time, health_checks)
         self.batch_stats = BatchStats()
+        self.announcements = Announcements(self.write_close)
         self._peers: dict[str, Peer] = {}
         self._closed = False
 
@@ -72,7 +74,11 @@ class BookieClient:
         await self.close()
 
     async def close(self) -> None:
-        """Fail everything outstanding with ClientClosed, and wait until all connections are closed. Idempotent."""
+        """Fail everything outstanding with ClientClosed, and wait until all connections are closed. Idempotent.
+
+        Announcements that ledgers ended get a second before.
+        """
+        await self.announcements.settle()
         self._closed = True
         for peer in self._peers.values():
             peer.direct.close()
@@ -294,12 +300,18 @@ class BookieClient:
         answer: BookieInfo = await link.ask(link.wire.bookie_info(self.config.bookie_info_timeout_s))
         return answer
 
-    async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> None:
-        """Announce that the ledger gets no more entries; do nothing if the bookie does not advertise support for it."""
+    async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> bool:
+        """Announce that the ledger gets no more entries. If the bookie does not listen for it, return False."""
         if WRITE_CLOSE not in await self._peer(bookie).known():
-            return
+            return False
         link = self._peer(bookie).link_v3(ledger)
         await link.ask(link.wire.write_close(ledger, master_key, self.config.read_timeout_s))
+        return True
+
+    def announce_end(self, ledger: int, master_key: bytes, bookies: Collection[str]) -> None:
+        """Send `write_close` to these bookies, to all at once, without waiting. `close` gives it a short time."""
+        if not self._closed:
+            self.announcements.start(ledger, master_key, bookies)
 
     # --- connections --------------------------------------------------------------------------------------------------
 

@@ -186,4 +186,9 @@ class _Recovery:
             return closed_at(metadata, last, length)
 
         closed = await change_metadata(self._context.metadata, self._known, change)
+        # A fence ends the ledger at the other bookies; those that joined hold only entries of this recovery.
+        joined = {bookie for bookies in writer.changed_segments.values() for bookie in bookies}
+        joined -= {*self._metadata.segments[-1].bookies}
+        if joined:
+            self._context.bookies.announce_end(self._ledger, self._digest.master_key, sorted(joined))
         log.info("ledger %d: recovered, its last entry is %d", self._ledger, closed.last_entry)

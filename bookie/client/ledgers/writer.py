@@ -433,15 +433,8 @@ class LedgerWriter(Adds):
 
     async def _close(self) -> LedgerMetadata:
         metadata = await close_written(self._store, self.known, self._window.lac, self.confirmed_length)
-        for bookie in metadata.segments[-1].bookies:
-            self._spawn(self._write_close(bookie))
+        self._bookies.announce_end(self.ledger, self.digest.master_key, metadata.segments[-1].bookies)
         return metadata
-
-    async def _write_close(self, bookie: str) -> None:
-        try:
-            await self._bookies.write_close(bookie, self.ledger, self.digest.master_key)
-        except BookKeeperError as error:
-            log.debug("ledger %d: write close at %s: %s", self.ledger, bookie, error)
 
     # Deferred syncs, and what runs by the clock.
 

@@ -5,7 +5,6 @@ of the place that it takes over. The metadata are changed by compare-and-set, af
 every entry; any failure before leaves them as they were.
 """
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -86,9 +85,7 @@ class Copier:
                 target.close()
         await self._take_over(known, segment, chosen, bad)
         self._counters.fragments += len(bad)
-        for bookie in chosen.values():
-            with contextlib.suppress(BookKeeperError):  # the announcement is advisory
-                await self._bookies.write_close(bookie, known.ledger, key)
+        self._bookies.announce_end(known.ledger, key, tuple(chosen.values()))
 
     def _targets(
         self, metadata: LedgerMetadata, segment: Segment, bad: Sequence[Fragment], doubted: frozenset[str]

@@ -111,6 +111,8 @@ class Rewriter:
             await target.finish()
             for first, lengths in written:
                 await _read_back(sources, bookie, first, lengths)
+            if known.closed or bookie not in known.metadata.segments[-1].bookies:
+                self._environment.bookies.announce_end(known.ledger, key, (bookie,))
         except ClientClosed:
             raise
         except BookKeeperError as error:
