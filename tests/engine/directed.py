@@ -15,17 +15,26 @@ from tests.engine.runtime import NEVER, Action, Op
 __all__ = [
     "collected",
     "fenced",
+    "fenced_twice",
     "flushed",
     "full",
     "full_journal",
+    "full_log",
+    "full_replay",
     "gaps",
     "killed",
     "late_directory",
     "logs_by_ledger",
     "long_ids",
+    "many_files",
+    "prompt",
+    "recommitted",
+    "sipping",
     "slow_readers",
     "unreadable",
+    "unreadable_index",
     "young",
+    "zeroed",
 ]
 
 LEDGERS = (3, 4, 7)
@@ -49,7 +58,9 @@ def _peers(plan: Plan, number: int, *roles: str, ledgers: tuple[int, ...] = LEDG
 
 def _run(plan: Plan, number: int, peers: tuple[Any, ...], *, cut: int = -1, **more: Any) -> RunPlan:
     """Return a run without faults and operations other than those in `more`; numbers of `world` are in `more`, too."""
-    fields = {name: more.pop(name) for name in ("rules", "operations", "seconds") if name in more}
+    fields = {
+        name: more.pop(name) for name in ("changes", "operations", "prompt_ns", "rules", "seconds") if name in more
+    }
     world = {**plan.runs[0].world, **CALM, "kill_at": 0, "seed": plan.runs[0].world["seed"] + number, **more}
     calm = RunPlan(world, rules=(), peers=peers, seconds=1.0, operations=(), cut=cut)
     return replace(calm, **fields)
@@ -282,3 +293,141 @@ def full_journal(plan: Plan) -> Plan:
         kill_at=int(10 ** rng.uniform(3.2, 3.9)),
     )
     return _world(plan, run, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)
+
+
+def prompt(plan: Plan) -> Plan:
+    """Nothing delays the bookie: no fault, no flush, a quick disk. Each request is answered soon."""
+    rng = _rng(plan)
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "writer", "reader", requests=100, window=rng.choice((2, 10))),
+        disk_ns=2_000,
+        sync_ns=50_000,
+        preempt=rng.choice((0, 50)),
+        prompt_ns=200 * MS,
+    )
+    return _world(plan, run, flush_interval_ms=10_000, write_cache_bytes=8 * MIB, group_wait_ms=rng.choice((0.0, 1.0)))
+
+
+def fenced_twice(plan: Plan) -> Plan:
+    """Several peers fence the same ledgers at once; the power fails before the slow sync ends. Then others write."""
+    rng = _rng(plan)
+    runs = [
+        _run(plan, 0, _peers(plan, 0, "writer", "writer", requests=50)),
+        _run(
+            plan,
+            1,
+            _peers(plan, 1, *["recoverer"] * 6, requests=3, window=3),
+            sync_ns=20 * MS,
+            kill_at=rng.randrange(100, 2000),
+            cut=1,
+        ),
+        _run(plan, 2, _peers(plan, 2, "writer", "writer")),
+    ]
+    return _world(plan, *runs, group_wait_ms=0.0)
+
+
+def full_log(plan: Plan) -> Plan:
+    """Flushes go to one large entry log, for which the disk has no space now and then."""
+    rng = _rng(plan)
+    rules = (Rule((Op.WRITE,), ".log", Action.ENOSPC, rng.randrange(2, 12), rng.randrange(1, 4)),)
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "reader", "reader", pause_ns=1 * MS),
+        operations=_often("checkpoint", 0.6, 10),
+        rules=rules,
+    )
+    large = {**SMALL, "log_bytes_max": 4096 * KIB}
+    return _world(plan, run, ledger_directories=1, **large)
+
+
+def sipping(plan: Plan) -> Plan:
+    """Peers take responses from the write cache slowly, or never, while both of its halves are filled and flushed."""
+    rng = _rng(plan)
+    slow = ("silent", "silent", "reader", "batch") if plan.seed % 2 else ("reader", "batch", "reader", "batch")
+    asking = {"requests": 60, "window": 20, "sip_bytes": rng.choice((500, 3000)), "pause_ns": rng.choice((0, 20 * MS))}
+    run = _run(
+        plan,
+        0,
+        (
+            *_peers(plan, 0, "writer", "writer", requests=600, window=10, pause_ns=2 * MS),
+            *_peers(plan, 1, *slow, **asking),
+        ),
+        socket_bytes=4 * KIB,
+        preempt=rng.choice((10, 50)),
+        seconds=5.0,
+    )
+    return _world(plan, run, flush_interval_ms=rng.choice((50, 200)), write_cache_bytes=MIB, read_cache_bytes=256 * KIB)
+
+
+def unreadable_index(plan: Plan) -> Plan:
+    """A second run cannot read some pages of the index."""
+    rng = _rng(plan)
+    write = _run(plan, 0, _peers(plan, 0, "writer", "writer"), operations=_often("checkpoint", 0.5, 3))
+    rules = (Rule((Op.READ,), "data.mdb", Action.EIO, rng.randrange(5, 80), rng.randrange(1, 20)),)
+    read = _run(plan, 1, _peers(plan, 1, "reader", "recoverer", "reader", "batch", requests=100), rules=rules)
+    return _world(plan, write, read)
+
+
+def zeroed(plan: Plan) -> Plan:
+    """Groups in a large journal file overtake the zeros that are written ahead of them; then a kill."""
+    rng = _rng(plan)
+    run = _run(
+        plan,
+        0,
+        _peers(plan, 0, "writer", "writer", "writer", requests=500, window=60),
+        preempt=rng.choice((5, 20)),
+        absent_ns=rng.choice((20, 100)) * MS,
+        disk_ns=2_000,
+        sync_ns=50_000,
+        kill_at=int(10 ** rng.uniform(3.4, 4.1)),
+    )
+    sizes = {"prealloc_bytes": MIB, "file_bytes_max": 16 * MIB, "reuse_files": False}
+    return _world(plan, run, flush_interval_ms=10_000, write_cache_bytes=8 * MIB, **sizes)
+
+
+def many_files(plan: Plan) -> Plan:
+    """Several small journal files hold what no flush has stored yet when the bookie is killed."""
+    rng = _rng(plan)
+    run = _run(plan, 0, _peers(plan, 0, "writer", "writer", "reader"), kill_at=int(10 ** rng.uniform(3.5, 4)))
+    return _world(plan, run, file_bytes_max=64 * KIB, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)
+
+
+def full_replay(plan: Plan) -> Plan:
+    """A start has no space for entry logs, and more in the journal than its write cache holds; then there is room."""
+    rng = _rng(plan)
+    rules = (Rule((Op.WRITE, Op.ALLOCATE), ".log", Action.ENOSPC, 1, rng.randrange(3, 40)),)
+    write = _run(
+        plan, 0, _peers(plan, 0, *["writer"] * 3, requests=300, window=40), kill_at=rng.randrange(6000, 15_000)
+    )
+    again = _run(
+        plan,
+        1,
+        _peers(plan, 1, "reader", "reader", requests=50, pause_ns=5 * MS),
+        rules=rules,
+        operations=_often("checkpoint", 0.6, 12),
+        changes={"write_cache_bytes": MIB},
+        kill_at=int(10 ** rng.uniform(3.8, 4.5)),
+    )
+    return _world(plan, write, again, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)
+
+
+def recommitted(plan: Plan) -> Plan:
+    """Commits of a small index use the same pages again and again, while readers look up what is in no cache."""
+    rng = _rng(plan)
+    run = _run(
+        plan,
+        0,
+        (
+            *_peers(plan, 0, "writer", "writer", requests=300, window=2, pause_ns=2 * MS),
+            *_peers(plan, 1, *["reader"] * 3, requests=400, window=2, pause_ns=1 * MS),
+        ),
+        disk_ns=2_000,
+        sync_ns=50_000,
+        preempt=rng.choice((0, 50)),
+        operations=_often("checkpoint", 0.8, 60),
+    )
+    caches = {"read_cache_bytes": 256 * KIB, "read_segment_bytes": 64 * KIB, "readahead_entries": 1, "read_threads": 1}
+    return _world(plan, run, **SMALL, **caches)

@@ -17,7 +17,7 @@ BODY_BYTES = 8
 
 @dataclass(slots=True)
 class Invocation:
-    """A request that was recorded: its number and its client, and what it asks."""
+    """A request that was recorded: its number and its client, what it asks, and when it was sent."""
 
     number: int
     client: int
@@ -25,6 +25,7 @@ class Invocation:
     ledger: int
     entry: int
     body: bytes
+    at_ns: int
 
 
 class Recorder:

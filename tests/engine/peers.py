@@ -63,7 +63,7 @@ class Connection:
         """Send a request and record it."""
         bodies = (body,) if body else ()
         number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
-        self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body)
+        self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body, self.runtime.now())
         self._unsent.append(frame)
         self.push()
 
@@ -154,6 +154,13 @@ class Peer:
         if self._connection is None or self._connection.closed or slow:
             return 0
         return len(self._connection.outstanding)
+
+    @property
+    def oldest_ns(self) -> int:
+        """When the first of the requests that `waiting` counts was sent; NEVER if there is none."""
+        if self._connection is None or not self.waiting:
+            return NEVER
+        return min(invocation.at_ns for invocation in self._connection.outstanding.values())
 
     @property
     def malformed(self) -> str:
@@ -258,13 +265,20 @@ class Peer:
         ledger = self._ledger()
         kind = self._rng.random()
         if kind < 0.1:
-            key, frame = connection.protocol.read(ledger, LAST, fence=True)
-            if key not in connection.outstanding:
-                connection.ask("fence", ledger, LAST, key, frame)
+            self._fence(connection, ledger)
         elif kind < 0.4 and (end := self._known.next.get(ledger, 0)):
             self._add(connection, ledger, self._rng.randrange(end), recovery=True)
         else:
             self._reader(connection)
+
+    def _recoverer(self, connection: Connection) -> None:
+        """Fence a ledger, as a recovery does first."""
+        self._fence(connection, self._ledger())
+
+    def _fence(self, connection: Connection, ledger: int) -> None:
+        key, frame = connection.protocol.read(ledger, LAST, fence=True)
+        if key not in connection.outstanding:
+            connection.ask("fence", ledger, LAST, key, frame)
 
     def _silent(self, connection: Connection) -> None:
         """Ask, and never read the answers."""

@@ -71,6 +71,8 @@ class RunPlan:
     changes: dict[str, Any] = field(default_factory=dict)
     lasts: bool = False
     """Whether the run goes on for its whole time, although no peer has anything left to ask."""
+    prompt_ns: int = NEVER
+    """How long a request may wait at most in this run, in which nothing keeps the bookie from an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,7 @@ class _Run:
             if next(turns) % LOOK_AT_BUDGETS == 0:
                 self._check_budgets()
             now = self._runtime.now()
+            self._check_promptness(now)
             for peer in self._peers:
                 peer.turn(now)
             if self._check_fatal():
@@ -170,6 +171,13 @@ class _Run:
     def _check_budgets(self) -> None:
         if over := over_budget(self._engine):
             raise Stuck(f"over budget: {over}")
+
+    def _check_promptness(self, now: int) -> None:
+        if (
+            self._run.prompt_ns < NEVER
+            and (late := now - min(peer.oldest_ns for peer in self._peers)) > self._run.prompt_ns
+        ):
+            raise Stuck(f"a request has waited for {late / 1e9:.3f} s, although nothing delays the bookie")
 
     def _check_responses(self) -> None:
         for peer in self._peers:

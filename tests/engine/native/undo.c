@@ -301,6 +301,15 @@ static void undo_write(const struct undo *undo, int how)
     close(fd);
 }
 
+static void lose_directory(const char *path)
+{
+    static int lost;
+    char to[PATH_MAX];
+    snprintf(to, sizeof(to), "%s/lost-%d-%d", owner()->graveyard, (int)getpid(), lost++);
+    if (rename(path, to) != 0)
+        abort();
+}
+
 static void undo_name(const struct undo *undo)
 {
     switch (undo->kind) {
@@ -317,7 +326,8 @@ static void undo_name(const struct undo *undo)
             rename(grave_path(undo->grave), path_in(undo));
         break;
     case UNDO_MKDIR:
-        rmdir(path_in(undo));
+        if (rmdir(path_in(undo)) != 0 && errno == ENOTEMPTY)
+            lose_directory(path_in(undo)); /* names in it are durable, but its own is not */
         break;
     case UNDO_RMDIR:
         mkdir(path_in(undo), 0700);
