@@ -104,6 +104,10 @@ class ClientConfig(SettingsOf):
     connect_timeout_s: float = key("clientConnectTimeoutMillis", 10.0, scale=MS)
     add_timeout_s: float = key("addEntryTimeoutSec", 5.0)
     read_timeout_s: float = key("readEntryTimeoutSec", 5.0)
+    silence_s: float = key("silentConnectionTimeoutSec", 30.0)
+    """How long nothing may arrive from a bookie after a request has timed out, until the connection is closed; 0 means
+    no limit. For V2 only, where requests that time out take memory until they are answered. Ours.
+    """
     bookie_info_timeout_s: float = key("getBookieInfoTimeoutSecs", 5.0)
     add_quorum_timeout_s: float = key("addEntryQuorumTimeoutSec", -1.0, low=-1)
     """How long an add may wait for its ack quorum before the ledger fails with AddQuorumTimeout; at 0 and below, no

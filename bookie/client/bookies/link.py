@@ -59,7 +59,8 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     `on_end` is called when the link is broken, and `on_error` with a code of `bookie.errors` and the number of
     requests that ended with it. `add_timeout_s` is the time limit of adds in seconds, 0 for none; `tick_s` says how
-    often timeouts are checked.
+    often timeouts are checked. In V2 the keys of requests that timed out stay in use, and take memory. If nothing at
+    all arrives for `silence_s` seconds after a timeout, the connection therefore ends; 0 means never.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         *,
         add_timeout_s: float,
         tick_s: float,
+        silence_s: float = 0.0,
         on_end: Callable[["Link[Any]"], None],
         on_error: Callable[[int, int], None],
     ) -> None:
@@ -82,6 +84,9 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Done when the transport is closed."""
         self._add_timeout_s = add_timeout_s
         self._tick_s = tick_s
+        self._silence_s = silence_s
+        self._silent_since: float | None = None
+        """When a request timed out, if nothing has arrived after that."""
         self._on_end = on_end
         self._on_error = on_error
         self._transport: asyncio.Transport | None = None
@@ -283,6 +288,7 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle `nbytes` bytes that were received."""
+        self._silent_since = None
         self._buffer.received(nbytes)
         try:
             while self._complete():
@@ -384,11 +390,12 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
         """Time out what is due."""
         self._timer = None
         now = self._loop.time()
-        for reply in self._unanswered.late(now):
+        timed_out = self._unanswered.late(now)
+        for reply in timed_out:
             self._on_error(RequestTimeout.code, 1)
             reply.fail(reply.request.late(self.bookie))
         try:
-            self._reads.overdue(int(now * 1000))
+            reads_timed_out = self._reads.overdue(int(now * 1000))
         except ProtocolVersionMismatch as error:
             self.fail(error)
             return
@@ -400,8 +407,18 @@ class Link(asyncio.BufferedProtocol, Generic[W]):
                 _end(
                     sender, RequestTimeout(f"{self.bookie}: {sender}: no answer in time, but they may have been stored")
                 )
-        if self.pending or any(sender.held for sender in self._senders.values()):
+        if self._silent_since is None and (timed_out or reads_timed_out or late):
+            self._silent_since = now
+        if self._silent_for(now):
+            self.fail(BookieUnavailable(f"nothing arrived for {self._silence_s:g} s (silentConnectionTimeoutSec)"))
+        elif self.pending or any(sender.held for sender in self._senders.values()):
             self._arm()
+
+    def _silent_for(self, now: float) -> bool:
+        """Return whether a V2 connection with unanswered requests has been silent for too long."""
+        if self.wire.by_transaction or not self._silence_s or self._silent_since is None or not self.pending:
+            return False
+        return now - self._silent_since >= self._silence_s
 
     def retire(self) -> None:
         """Close the connection while nothing is outstanding, which does not count as an error."""

@@ -109,6 +109,7 @@ class Peer:
             wire,
             add_timeout_s=self._config.add_timeout_s,
             tick_s=self._tick_s,
+            silence_s=self._config.silence_s,
             on_end=self._ended,
             on_error=partial(self._health.failed, self.bookie),
         )

@@ -73,12 +73,16 @@ class Reads:
         self._finish(whole, None)
         return left == 0
 
-    def overdue(self, now_ms: int) -> None:
-        """Time out the reads that are due. Raises ProtocolVersionMismatch if a response that had arrived demands it."""
+    def overdue(self, now_ms: int) -> bool:
+        """Time out the reads that are due, and return whether there were any.
+
+        Raises ProtocolVersionMismatch if a response that had arrived demands it.
+        """
         late = self._names.overdue(now_ms)
         if late:
             self._on_error(RequestTimeout.code, len(late))
             self._finish(late, RequestTimeout(f"{self._bookie}: no answer in time"))
+        return bool(late)
 
     def fail(self, error: BookKeeperError) -> None:
         """Fail all groups, since the connection has ended."""

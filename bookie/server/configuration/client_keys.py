@@ -106,7 +106,7 @@ SHARED = ("nettyMaxFrameSizeBytes", "zkTimeout")
 """Keys of the bookie that hold for its client as well."""
 
 APPLICATIONS = {
-    "auto-recovery needs requests that the V2 protocol does not have": "useV2WireProtocol",
+    "auto-recovery needs requests that the V2 protocol does not have": "silentConnectionTimeoutSec useV2WireProtocol",
     "auto-recovery creates no ledgers": "opportunisticStriping storeSystemTimeAsLedgerCreationTime",
     "auto-recovery closes the ledgers that it opens, and leaves the explicit LAC to their writers":
         "explicitLacInterval",

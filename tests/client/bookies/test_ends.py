@@ -154,3 +154,26 @@ def test_a_connection_that_fails_as_nobody_foresaw(peer: WirePeer, monkeypatch: 
         assert (await again).stored == sealed(7, 1, b"x")
 
     play(peer, work, read_timeout_s=0)
+
+
+def test_a_silent_connection_ends(peer: WirePeer) -> None:
+    """When nothing arrives after requests have timed out, the connection ends, and what they took is given back."""
+
+    async def work(client: BookieClient, bookie: str) -> None:
+        owner = Owner()
+        client.adds(bookie, 7, KEY, owner).send(*records(7, [5]))
+        calls = [
+            started(client.read_many(bookie, 7, ids(1, 2))),
+            *(started(client.read(bookie, 8, k)) for k in range(9)),
+        ]
+        for error in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(error, RequestTimeout)
+        await owner.until(1)
+        assert client.pending(bookie) == 1 + 2 + 9
+        client.config = replace(client.config, read_timeout_s=60)
+        waiting = started(client.read(bookie, 7, 9))
+        with pytest.raises(BookieUnavailable, match="silentConnectionTimeoutSec"):
+            await asyncio.wait_for(waiting, 60)
+        assert client.pending(bookie) == 0
+
+    play(peer, work, read_timeout_s=0.1, add_timeout_s=0.1, silence_s=3)
