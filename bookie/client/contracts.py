@@ -262,6 +262,10 @@ class Placement(Protocol):
         """Choose a bookie for ensemble[index] that is not in the ensemble yet. Raises NotEnoughBookies."""
         ...
 
+    def neighbours(self, bookie: str) -> Collection[str]:
+        """Return the writable bookies that are preferred as replacements of this one, and are likely lost with it."""
+        ...
+
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:

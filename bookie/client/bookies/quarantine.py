@@ -70,6 +70,9 @@ class WithoutQuarantined:
     def drawn(self) -> Mapping[str, Drawn]:
         return self._inner.drawn
 
+    def neighbours(self, bookie: str) -> Collection[str]:
+        return self._inner.neighbours(bookie)
+
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:

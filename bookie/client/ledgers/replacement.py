@@ -6,7 +6,7 @@ the metadata store.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from bookie._fast.client.write_window import WriteWindow
@@ -15,11 +15,13 @@ from bookie.client.contracts import Metadata, Placement
 from bookie.client.features import Features
 from bookie.client.ledgers.metadata_loop import Known, change_metadata
 from bookie.client.ledgers.segments import with_bookies_replaced
+from bookie.client.ledgers.suspects import Suspects
 from bookie.errors import BookKeeperError, LedgerClosed, LedgerFenced, WriteError
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["EnsembleChanges", "InMemory", "InStore", "Replacer", "still_open"]
 
+Avoided = Sequence[frozenset[str]]
 RETRY_S = 1.0
 ASKED_AGAIN_S = 0.1
 
@@ -27,8 +29,12 @@ ASKED_AGAIN_S = 0.1
 class EnsembleChanges(Protocol):
     """Where a ledger's new ensemble is recorded."""
 
-    async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
+    async def replace(
+        self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int], avoided: Avoided
+    ) -> None:
         """Replace those bookies of `failed` that are still in the last ensemble by others, from `first_entry` on.
+
+        The others are preferably in none of `avoided`; see `with_bookies_replaced`.
 
         Raises an error if the ledger can no longer be written.
         """
@@ -42,7 +48,9 @@ class InStore:
         self._store = store
         self._placement = placement
 
-    async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
+    async def replace(
+        self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int], avoided: Avoided
+    ) -> None:
         """Replace bookies; see `EnsembleChanges`. Raises LedgerClosed or LedgerFenced if another client closed or
         recovers it.
         """
@@ -51,7 +59,7 @@ class InStore:
             ensemble = metadata.segments[-1].bookies
             if metadata.state is not LedgerState.OPEN or all(ensemble[k] != one for k, one in failed.items()):
                 return None
-            return with_bookies_replaced(metadata, failed, first_entry(), self._placement)
+            return with_bookies_replaced(metadata, failed, first_entry(), self._placement, avoided)
 
         found = await change_metadata(self._store, known, change)
         _require_open(found)
@@ -93,9 +101,11 @@ class InMemory:
         self.segments: dict[int, tuple[str, ...]] = {}
         """The bookies of each new segment by its first entry, ascending; the close records them in the store."""
 
-    async def replace(self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int]) -> None:
+    async def replace(
+        self, known: Known, failed: Mapping[int, str], first_entry: Callable[[], int], avoided: Avoided
+    ) -> None:
         """Replace bookies; see `EnsembleChanges`. The version of the metadata stays the same."""
-        known.metadata = with_bookies_replaced(known.metadata, failed, first_entry(), self._placement)
+        known.metadata = with_bookies_replaced(known.metadata, failed, first_entry(), self._placement, avoided)
         last = known.metadata.segments[-1]
         self.segments[last.first_entry] = last.bookies
 
@@ -106,6 +116,7 @@ class Replacer:
     def __init__(
         self,
         changes: EnsembleChanges,
+        placement: Placement,
         window: WriteWindow,
         config: ClientConfig,
         features: Features,
@@ -119,6 +130,7 @@ class Replacer:
         self._changes_max = config.ensemble_changes_max
         self._features = features
         self._unchanged = config.ensemble_change_feature
+        self._suspects = Suspects(placement, config.bookie_failure_expiry_s)
         self._count = 0
         self.running = False
         self.waiting: dict[int, str] = {}
@@ -145,6 +157,10 @@ class Replacer:
                     raise WriteError(
                         "a bookie failed, and entries that it has not synced cannot be moved to another one"
                     )
-                await self._changes.replace(known, failed, lambda: self._window.head)
+                now = asyncio.get_running_loop().time()
+                self._suspects.failed(failed.values(), now)
+                former = known.metadata.segments[-1].bookies
+                await self._changes.replace(known, failed, lambda: self._window.head, self._suspects.avoided(now))
+                self._suspects.chosen(set(known.metadata.segments[-1].bookies).difference(former))
         finally:
             self.running = False

@@ -1,6 +1,7 @@
 """How a ledger's metadata change when bookies fail while it is written. Pure functions."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 
 from bookie.client.contracts import Placement
 from bookie.client.ledgers.metadata_loop import with_segment
@@ -11,11 +12,16 @@ __all__ = ["with_bookies_replaced"]
 
 
 def with_bookies_replaced(
-    metadata: LedgerMetadata, failed: Mapping[int, str], first_entry: int, placement: Placement
+    metadata: LedgerMetadata,
+    failed: Mapping[int, str],
+    first_entry: int,
+    placement: Placement,
+    avoided: Sequence[frozenset[str]] = (frozenset(),),
 ) -> LedgerMetadata:
     """Return metadata in which other bookies replace the failed ones of the last ensemble, from `first_entry` on.
 
-    It replaces as many as possible, and raises NotEnoughBookies if it can replace none.
+    It replaces as many as possible, and raises NotEnoughBookies if it can replace none. A replacement is not in
+    the first set of `avoided`; if there is none, not in the second one, and so on.
     """
     former = metadata.segments[-1].bookies
     if metadata.segments[-1].first_entry > first_entry:
@@ -28,16 +34,29 @@ def with_bookies_replaced(
         if ensemble[index] != bookie:
             continue
         try:
-            ensemble[index] = placement.replacement(
-                metadata.write_quorum,
-                metadata.ack_quorum,
-                tuple(ensemble),
-                index,
-                excluded=frozenset(failed.values()),
-                custom=metadata.custom,
-            )
+            ensemble[index] = _replacement(metadata, ensemble, index, frozenset(failed.values()), placement, avoided)
         except NotEnoughBookies:
             if tuple(ensemble) == former:
                 raise
             break
     return with_segment(metadata, first_entry, ensemble)
+
+
+def _replacement(
+    metadata: LedgerMetadata,
+    ensemble: Sequence[str],
+    index: int,
+    failed: frozenset[str],
+    placement: Placement,
+    avoided: Sequence[frozenset[str]],
+) -> str:
+    *preferred, last = avoided
+
+    def choose(out: frozenset[str]) -> str:
+        quorums = metadata.write_quorum, metadata.ack_quorum
+        return placement.replacement(*quorums, tuple(ensemble), index, excluded=failed | out, custom=metadata.custom)
+
+    for out in preferred:
+        with contextlib.suppress(NotEnoughBookies):
+            return choose(out)
+    return choose(last)

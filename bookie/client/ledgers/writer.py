@@ -114,7 +114,9 @@ class LedgerWriter(Adds):
         self._lac_length = start.length
         self._in_memory = InMemory(context.placement)
         changes = self._in_memory if self._recovers else InStore(context.metadata, context.placement)
-        self._replacer = Replacer(changes, self._window, config, context.features, movable=not deferred_sync)
+        self._replacer = Replacer(
+            changes, context.placement, self._window, config, context.features, movable=not deferred_sync
+        )
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
         self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
         self._backpressure = Backpressure(config.backpressure_wait_s, in_order=not advanced)

@@ -94,6 +94,10 @@ class Policy(Placement):
             chosen.append(bookie)
         return tuple(chosen)
 
+    def neighbours(self, bookie: str) -> Collection[str]:
+        """Return none, since there are no fault domains that are lost as a whole."""
+        return ()
+
     def read_order(
         self,
         ensemble: Sequence[str],

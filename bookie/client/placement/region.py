@@ -246,6 +246,11 @@ class RegionPlacement(PlacedPolicy):
             raise not_enough(1, regions.of, taken, f"in {len(regions.names)} regions")
         return bookie
 
+    def neighbours(self, bookie: str) -> Collection[str]:
+        """Return the writable bookies of the same region."""
+        region = self.region_of(self.locations.of(bookie))
+        return [one for one in self.writable if self.region_of(self.locations.of(one)) == region]
+
     def read_order(
         self, ensemble: Sequence[str], write_set: Sequence[int], pending: Callable[[str], int]
     ) -> Sequence[int]:
