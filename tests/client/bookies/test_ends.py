@@ -162,7 +162,7 @@ def test_a_silent_connection_ends(peer: WirePeer) -> None:
     async def work(client: BookieClient, bookie: str) -> None:
         owner = Owner()
         client.adds(bookie, 7, KEY, owner).send(*records(7, [5]))
-        calls = [
+        calls: list[asyncio.Future[Any]] = [
             started(client.read_many(bookie, 7, ids(1, 2))),
             *(started(client.read(bookie, 8, k)) for k in range(9)),
         ]
