@@ -4,6 +4,7 @@ A world that fails is shrunk, and the plan that is left is printed. In a file, i
 """
 
 import argparse
+import gc
 import sys
 import time
 from collections import Counter
@@ -70,6 +71,8 @@ def play_all(given: argparse.Namespace) -> int:
     planted.begin()
     runtime = Runtime()
     runtime.redirect()
+    gc.collect()
+    gc.freeze()  # a collection would write to all objects, and each run copies what is written after its fork
     begun, failed, fingerprint = time.monotonic(), 0, 0
     total: Counter[str] = Counter()
     for name, drawn in plans_of(given.seeds):
