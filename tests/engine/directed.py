@@ -28,7 +28,6 @@ __all__ = [
     "long_ids",
     "many_files",
     "prompt",
-    "recommitted",
     "sipping",
     "slow_readers",
     "unreadable",
@@ -412,22 +411,3 @@ def full_replay(plan: Plan) -> Plan:
         kill_at=int(10 ** rng.uniform(3.8, 4.5)),
     )
     return _world(plan, write, again, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)
-
-
-def recommitted(plan: Plan) -> Plan:
-    """Commits of a small index use the same pages again and again, while readers look up what is in no cache."""
-    rng = _rng(plan)
-    run = _run(
-        plan,
-        0,
-        (
-            *_peers(plan, 0, "writer", "writer", requests=300, window=2, pause_ns=2 * MS),
-            *_peers(plan, 1, *["reader"] * 3, requests=400, window=2, pause_ns=1 * MS),
-        ),
-        disk_ns=2_000,
-        sync_ns=50_000,
-        preempt=rng.choice((0, 50)),
-        operations=_often("checkpoint", 0.8, 60),
-    )
-    caches = {"read_cache_bytes": 256 * KIB, "read_segment_bytes": 64 * KIB, "readahead_entries": 1, "read_threads": 1}
-    return _world(plan, run, **SMALL, **caches)

@@ -55,3 +55,21 @@ def test_named_results(tmp_path: Path) -> None:
     assert reader.runs(3) == [Run(ledger=3, first=4, log_id=5, offset=600, lengths=[70, 0, 80])]
     assert reader.ledgers() == [Ledger(ledger=3, key=b"k", fenced=True, limbo=False, lac=b"l")]
     index.close()
+
+
+@pytest.mark.parametrize("commits", range(1, 6))
+def test_pages_that_later_commits_use_again(tmp_path: Path, commits: int) -> None:
+    """A reader that keeps the last leaf sees each commit at once, though LMDB writes new ones to freed pages."""
+    index = Index.open(tmp_path)
+    reader = index.reader()
+    for number in range(20 * commits):
+        index.begin()
+        index.put_run(3, number, number, 1024, [70])
+        index.commit()
+        if number % commits == 0:
+            hit = reader.lookup(3, number)
+            assert hit is not None
+            assert hit.log_id == number
+            assert reader.lookup(3, number + 1) is None
+            assert reader.last(3) == number
+    index.close()
