@@ -185,6 +185,11 @@ class ClientConfig(SettingsOf):
     weight_paced_replication: bool = key("weightPacedReplicationEnabled", default=False)
     weight_paced_pause_max_s: float = key("weightPacedReplicationMaxPauseMs", 10.0, scale=MS)
 
+    copies_need_room: bool = key("roomAwareReplicationEnabled", default=True)
+    """Whether copies go to bookies that they would fill beyond `copy_usage_max` only if no others are left. Ours."""
+    copy_usage_max: float = key("diskUsageWarnThreshold", 0.9)
+    """A key of bookies, whose client gets their value."""
+
     # Placement.
     placement_policy: str = key(
         "ensemblePlacementPolicy", "rack", choices=("default", "rack", "region", "zone"), long=JAVA_POLICY
@@ -215,6 +220,8 @@ class ClientConfig(SettingsOf):
     weighted_placement: bool = key("diskWeightBasedPlacementEnabled", default=False)
     weight_multiple_max: int = key("bookieMaxMultipleForWeightBasedPlacement", 3)
     weight_cap: str = key("diskWeightCapMode", "median", choices=("median", "min"))
+    load_weight: float = key("placementLoadWeight", 0.0)
+    """How much the load of bookies counts beside their free space, from 0, not at all, to 1. Ours."""
     bookie_info_interval_s: float = key("getBookieInfoIntervalSeconds", 86_400.0, low=0.001)
     bookie_info_retry_s: float = key("getBookieInfoRetryIntervalSeconds", 60.0, low=0.001)
 

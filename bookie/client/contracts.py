@@ -228,8 +228,10 @@ class Placement(Protocol):
 
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None: ...
 
-    def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
-        """Take over the free space of the bookies, in bytes; it is unknown for bookies that are not named."""
+    def info_changed(self, known: Mapping[str, BookieInfo]) -> None:
+        """Take over what bookies told: space, load, and whether they are read-only. Bookies that are not named told
+        nothing.
+        """
         ...
 
     @property

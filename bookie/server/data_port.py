@@ -31,7 +31,7 @@ from bookie.server.logs.access_log import AccessLog
 from bookie.server.logs.rejections import Rejection, RejectionLog, spoken
 from bookie.server.process.repeating import Repeating
 from bookie.server.requests.authentication import Authentication, UserCounts
-from bookie.server.requests.bookie_info import BookieInfo
+from bookie.server.requests.bookie_info import BookieInfo, Load
 from bookie.server.requests.entry_list import EntryList
 from bookie.server.requests.workers import Answer, PolicyWorkers
 from bookie.storage.ledger_storage import LedgerStorage
@@ -154,10 +154,14 @@ class DataPort:
             frame_bytes_max=settings.auth_bytes_max,
         )
         answers: dict[int, Answer] = {
-            wire.GET_BOOKIE_INFO: BookieInfo(self.storage.storage.ledger_directories),
+            wire.GET_BOOKIE_INFO: BookieInfo(self.storage.storage.ledger_directories, load=self._load),
             wire.GET_LIST_OF_ENTRIES_OF_LEDGER: EntryList(stores, settings.frame_bytes_max),
         }
         return PolicyWorkers(queue, answers, Authentication(self.provider) if self.provider else None)
+
+    def _load(self) -> Load:
+        stats = self.storage.stats()
+        return Load(int(stats["adds"]), int(stats["journal_queued_bytes"]), self.storage.read_only)
 
     @staticmethod
     def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:

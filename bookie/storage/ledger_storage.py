@@ -79,6 +79,7 @@ class LedgerStorage:
         self.journal = journal
         self.files = files if files is not None else Files()
         self.stores: StorageEngine | None = None
+        self.read_only = False
         self.pool: ReadPoolWorkers | None = None
         self.checkpoints: Checkpointer | None = None
         self.on_failed_read: Callable[[str, int, int], None] = lambda _directory, _ledger, _entry: None
@@ -372,6 +373,7 @@ class LedgerStorage:
         """Refuse adds, except for high-priority recovery adds while there is room for them."""
         assert self.stores is not None
         self.stores.set_read_only(read_only)
+        self.read_only = read_only
 
     def allow(self, *, high_priority: bool, any_full: bool = True, full: Collection[Path] = ()) -> None:
         """Set what the disks allow. `high_priority`: accept recovery adds while read-only. `any_full`: one full ledger

@@ -162,6 +162,7 @@ def test_single_requests(java_driver: Driver, cluster: Cluster, v2: bool) -> Non
     info = call("raw_info")
     assert info["code"] == 0
     assert 0 < info["free"] <= info["total"]
+    assert call("raw_info", requested=3 + 256).keys() == info.keys(), "the fields of our extension do not disturb it"
     if not v2:
         assert call("raw_force")["code"] == 0
         polled = call("raw_poll", previous=1, timeout_ms=30_000)

@@ -50,7 +50,7 @@ def test_properties_and_tls() -> None:
         ({}, set()),
         ({"pybk.v3.ext": ""}, set()),
         ({"pybk.v3.ext": "batchRead, other"}, {"batchRead", "other"}),
-        (OUR_PROPERTIES, {"batchRead", "writeClose"}),
+        (OUR_PROPERTIES, {"batchRead", "writeClose", "bookieLoad"}),
     ],
 )
 def test_extensions(properties: dict[str, str], extensions: set[str]) -> None:

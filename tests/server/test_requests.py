@@ -18,7 +18,7 @@ from bookie.auth.token import server as token_server
 from bookie.pb import wire_pb2 as wire
 from bookie.server.requests import authentication
 from bookie.server.requests.authentication import Authentication
-from bookie.server.requests.bookie_info import BookieInfo, Capacity, capacity
+from bookie.server.requests.bookie_info import BookieInfo, Capacity, Load, capacity
 from bookie.server.requests.entry_list import EntryList
 from tests.reference.entry_ranges import decode_entries, encode_entries
 from tests.reference.storage import entry
@@ -93,6 +93,18 @@ def test_only_what_was_asked_for(requested: int | None) -> None:
     assert (answer.status, part.status) == (wire.EOK, wire.EOK)
     assert part.HasField("totalDiskCapacity") == bool(bits & 1)
     assert part.HasField("freeDiskSpace") == bool(bits & 2)
+
+
+def test_the_load_is_told_to_those_who_ask() -> None:
+    """Bit 8 requests the load; without it, and for a peer that sets every bit, the answer is that of Java."""
+    bookie = BookieInfo((), lambda _: Capacity(10, 5), lambda: Load(7, 4096, read_only=True))
+    part = fresh(bookie(info(259))).getBookieInfoResponse
+    assert (part.totalDiskCapacity, part.freeDiskSpace) == (10, 5)
+    assert (part.adds, part.journalQueueBytes, part.readOnly) == (7, 4096, True)
+    assert part.uptimeMillis > 0
+    for requested in (3, -1):
+        plain = fresh(bookie(info(requested))).getBookieInfoResponse
+        assert plain == wire.GetBookieInfoResponse(status=wire.EOK, totalDiskCapacity=10, freeDiskSpace=5)
 
 
 def test_the_worked_example() -> None:

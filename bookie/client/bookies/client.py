@@ -26,7 +26,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.client.wire.extensions import BATCH_READ, WRITE_CLOSE
+from bookie.client.wire.extensions import BATCH_READ, BOOKIE_LOAD, WRITE_CLOSE
 from bookie.client.wire.tls import tls_of
 from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
@@ -295,9 +295,11 @@ class BookieClient:
         return answer
 
     async def bookie_info(self, bookie: str) -> BookieInfo:
-        """Return the total and the free bytes of the bookie's disks. Raises ReadError."""
-        link = self._peer(bookie).link_v3(0)
-        answer: BookieInfo = await link.ask(link.wire.bookie_info(self.config.bookie_info_timeout_s))
+        """Return the space of the bookie's disks, and its load if it tells that. Raises ReadError."""
+        peer = self._peer(bookie)
+        load = BOOKIE_LOAD in await peer.known()
+        link = peer.link_v3(0)
+        answer: BookieInfo = await link.ask(link.wire.bookie_info(self.config.bookie_info_timeout_s, load=load))
         return answer
 
     async def write_close(self, bookie: str, ledger: int, master_key: bytes) -> bool:

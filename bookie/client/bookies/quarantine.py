@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from bookie.client.contracts import Adherence, Drawn, Placement
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import NotEnoughBookies
 
 T = TypeVar("T")
@@ -63,8 +64,8 @@ class WithoutQuarantined:
     def bookies_changed(self, writable: frozenset[str], read_only: frozenset[str]) -> None:
         self._inner.bookies_changed(writable, read_only)
 
-    def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
-        self._inner.weights_changed(free_bytes)
+    def info_changed(self, known: Mapping[str, BookieInfo]) -> None:
+        self._inner.info_changed(known)
 
     @property
     def drawn(self) -> Mapping[str, Drawn]:

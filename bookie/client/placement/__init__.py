@@ -13,6 +13,7 @@ zone           zone-aware placement
 coverage       over what the write quorums of an ensemble must be spread
 adherence      what to replace in an ensemble that violates its policy
 weights        from free bytes to weights, and their caps
+load           from space and load to weights
 pool           bookies to draw from, each with its weight
 bulk           thousands of ensembles at once, for simulations
 chances        each bookie's chance to be chosen, for operators

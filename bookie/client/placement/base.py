@@ -5,8 +5,10 @@ from random import Random
 
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Adherence, Drawn, Placement
+from bookie.client.placement.load import weights_of
 from bookie.client.placement.pool import Pool
 from bookie.client.placement.weights import Limits, limits_of
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import NotEnoughBookies
 
 __all__ = ["not_enough", "Policy"]
@@ -24,6 +26,7 @@ class Policy(Placement):
         self.writable: tuple[str, ...] = ()
         self.read_only: frozenset[str] = frozenset()
         self.members: frozenset[str] = frozenset()
+        self.info: Mapping[str, BookieInfo] = {}
         self.free: Mapping[str, int] = {}
         self._draws: dict[str, Drawn] = {}
         self._all: Pool | None = None
@@ -39,8 +42,15 @@ class Policy(Placement):
             del self._draws[gone]
         self.changed()
 
+    def info_changed(self, known: Mapping[str, BookieInfo]) -> None:
+        """Take over what bookies told, and weigh them by it."""
+        self.info = dict(known)
+        self.weights_changed(weights_of(known, self.config.load_weight))
+
     def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
-        """Take over the free space of the bookies, in bytes; it is unknown for bookies that are not named."""
+        """Take over the weights of the bookies: their free bytes, unless load counts as well. Those of bookies that are
+        not named are unknown.
+        """
         self.free = dict(free_bytes)
         if self.config.weighted_placement:
             self.changed()

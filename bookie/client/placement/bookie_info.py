@@ -1,4 +1,4 @@
-"""Poll the disk space of bookies: all of them at intervals, new and failed ones sooner. asyncio, one event loop.
+"""Poll the disk space and the load of bookies: all at intervals, new and failed ones sooner. asyncio, one event loop.
 
 Anyone may subscribe; the placement policy is informed only if placement is weighted. There is one poll at a time,
 with a limited number of requests in flight.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies, Placement
+from bookie.client.placement.load import rated
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import BookKeeperError, ClientClosed, RequestTimeout
 from bookie.metadata.driver import Subscription
@@ -50,7 +51,7 @@ class BookieInfoReader:
     """Polls the disk space of bookies while it is started and somebody uses it: the weighted policy, or a subscriber.
 
     Attributes:
-        known: Total and free bytes by bookie id, as last reported.
+        known: Space and load by bookie id, as last reported.
         errors: For each bookie whose space is unknown, by bookie id: the error of the last request.
     """
 
@@ -62,7 +63,7 @@ class BookieInfoReader:
         self._bookies = bookies
         self._listeners: list[Listener] = []
         if placement is not None and config.weighted_placement:
-            self._listeners.append(lambda known: placement.weights_changed(free_bytes(known)))
+            self._listeners.append(placement.info_changed)
         self._members: frozenset[str] = frozenset()
         self._full_at = -math.inf
         self._partial_at = math.inf
@@ -89,7 +90,7 @@ class BookieInfoReader:
         """Call a listener with the known values after each poll, and at once if any are known.
 
         Args:
-            listener: Called on the event loop with total and free bytes by bookie id.
+            listener: Called on the event loop with space and load by bookie id.
 
         Returns:
             The subscription; close it to end the calls.
@@ -145,7 +146,7 @@ class BookieInfoReader:
             if bookie not in self._members or isinstance(answer, ClientClosed):
                 continue
             if isinstance(answer, BookieInfo):
-                self.known[bookie] = answer
+                self.known[bookie] = rated(answer, self.known.get(bookie))
                 self.errors.pop(bookie, None)
             else:
                 log.warning("disk space of a bookie is unknown bookieId=%s error=%s", bookie, answer)

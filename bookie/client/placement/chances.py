@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Drawn
+from bookie.client.placement.load import weights_of
 from bookie.client.placement.weights import limits_of
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.metrics.family import Family, Kind, Sample
@@ -19,7 +20,7 @@ class Row(NamedTuple):
     """A bookie's disk space, its weight before and after the cap, and its chance to be chosen.
 
     `total` and `free` are in bytes, or None if they are unknown. `chance`, from 0 to 1, is that of being drawn first
-    among all bookies; without weights it is the same for all.
+    among all bookies; without weights it is the same for all. `adds_per_s` is None if the bookie does not tell it.
     """
 
     bookie: str
@@ -28,12 +29,14 @@ class Row(NamedTuple):
     weight: float
     capped: float
     chance: float
+    adds_per_s: float | None = None
 
 
 def chances(writable: Collection[str], known: Mapping[str, BookieInfo], config: ClientConfig) -> list[Row]:
     """Return a row for each writable bookie, sorted by id."""
     names = sorted(writable)
-    free = [known[name].free if name in known else 0 for name in names]
+    weights = weights_of({name: known[name] for name in names if name in known}, config.load_weight)
+    free = [weights.get(name, 0) for name in names]
     if not names:
         return []
     bound = limits_of(free, config.weight_multiple_max, config.weight_cap)
@@ -44,14 +47,16 @@ def chances(writable: Collection[str], known: Mapping[str, BookieInfo], config: 
         info = known.get(name)
         chance = weight / total if config.weighted_placement else 1 / len(names)
         size, left = (info.total, info.free) if info else (None, None)
-        rows.append(Row(name, size, left, float(space or bound.low), weight, chance))
+        rate = info.adds_per_s if info else None
+        rows.append(Row(name, size, left, float(space or bound.low), weight, chance, rate))
     return rows
 
 
 SAMPLES = (
     ("bookie_total_bytes", "total", "Size of a bookie's ledger disks."),
     ("bookie_free_bytes", "free", "Free bytes on a bookie's ledger disks."),
-    ("placement_weight_bytes", "weight", "Weight of a bookie before the cap."),
+    ("bookie_adds_per_second", "adds_per_s", "Adds to a bookie between the last two polls, if it tells."),
+    ("placement_weight_bytes", "weight", "Weight of a bookie before the cap: free bytes, also by load if that counts."),
     ("placement_capped_weight_bytes", "capped", "Weight of a bookie after the cap among all writable bookies."),
     ("placement_chance_ratio", "chance", "Chance of a bookie to be drawn first among all."),
 )

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from random import Random
 
 from bookie.client.config import ClientConfig
-from bookie.client.contracts import Placement
 from bookie.client.features import Features
+from bookie.client.placement.base import Policy
 from bookie.client.placement.default import DefaultPlacement
 from bookie.client.placement.locations import Locations, host_of
 from bookie.client.placement.rack import RackPlacement
@@ -34,7 +34,7 @@ def placement_for(
     resolver: Resolver | None = None,
     features: Features | None = None,
     hosts: Callable[[str], str | None] = host_of,
-) -> Placement:
+) -> Policy:
     """Create the placement policy that the configuration names. It knows no bookies until `bookies_changed` is
     called.
 

@@ -15,6 +15,7 @@ throttle       a limit of bytes per second
 pace           bookies with little free space let others go first
 copier         copy the fragments of a segment, then change the metadata
 worker         takes marked ledgers and copies their fragments
+targets        which bookies take copies, by their room
 lost_bookies   which bookies count as lost, and since when
 recovering     copy the entries of lost bookies, ledger by ledger
 rewriting      write entries again that live bookies lack or hold damaged

@@ -19,6 +19,7 @@ from bookie.client.replication.contracts import Environment
 from bookie.client.replication.fragments import Fragment, holds
 from bookie.client.replication.sources import Sources, Verified
 from bookie.client.replication.target import Target
+from bookie.client.replication.targets import Targets
 from bookie.errors import BookKeeperError, ClientClosed, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 
@@ -37,9 +38,9 @@ class Copier:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._bookies = environment.bookies
-        self._placement = environment.placement
         self._config = environment.config
         self._counters = environment.counters
+        self._targets = Targets(environment.placement, environment.bookies, environment.config, environment.counters)
         self._throttle = RateLimit(environment.config.replication_bytes_per_s)
 
     async def replicate_all(self, known: Known, bad: Sequence[Fragment]) -> None:
@@ -68,7 +69,7 @@ class Copier:
         metadata = known.metadata
         segment = next(one for one in metadata.segments if one.first_entry == bad[0].first)
         doubted = frozenset(part.bookie for part in bad)
-        chosen = self._targets(metadata, segment, bad, doubted)
+        chosen = await self._targets.choose(metadata, segment.bookies, bad, doubted)
         key = digest_of(metadata, self._config).master_key
         targets = {
             part.index: Target(self._bookies, chosen[part.index], known.ledger, key)
@@ -86,23 +87,6 @@ class Copier:
         await self._take_over(known, segment, chosen, bad)
         self._counters.fragments += len(bad)
         self._bookies.announce_end(known.ledger, key, tuple(chosen.values()))
-
-    def _targets(
-        self, metadata: LedgerMetadata, segment: Segment, bad: Sequence[Fragment], doubted: frozenset[str]
-    ) -> dict[int, str]:
-        """Choose a bookie for each place."""
-        ensemble = list(segment.bookies)
-        chosen: dict[int, str] = {}
-        for part in bad:
-            ensemble[part.index] = chosen[part.index] = self._placement.replacement(
-                metadata.write_quorum,
-                metadata.ack_quorum,
-                tuple(ensemble),
-                part.index,
-                excluded=doubted | frozenset(chosen.values()),
-                custom=metadata.custom,
-            )
-        return chosen
 
     async def _copy(
         self,

@@ -25,7 +25,9 @@ class Counters:
     entries: int = 0
     bytes: int = 0
     paused_ms: int = 0
-    """Milliseconds of pauses in which bookies with more free space went first."""
+    """Milliseconds of pauses in which bookies with more free space went first, or room was waited for."""
+    targets_short: int = 0
+    """Bookies that were not taken as targets because they were short of room."""
 
     sessions_lost: int = 0
     """Sessions with the metadata store that expired. Locks and office were lost, and the work began again."""

@@ -84,7 +84,16 @@ def lacs(body: memoryview) -> LacAnswer:
 def bookie_info(body: memoryview) -> BookieInfo:
     """Decode the response to GET_BOOKIE_INFO."""
     answer = part(body, "getBookieInfoResponse").getBookieInfoResponse
-    return BookieInfo(answer.totalDiskCapacity, answer.freeDiskSpace)
+    if not answer.HasField("adds"):
+        return BookieInfo(answer.totalDiskCapacity, answer.freeDiskSpace)
+    return BookieInfo(
+        answer.totalDiskCapacity,
+        answer.freeDiskSpace,
+        answer.readOnly,
+        answer.adds,
+        answer.uptimeMillis,
+        answer.journalQueueBytes,
+    )
 
 
 def auth(body: memoryview) -> tuple[str, bytes]:

@@ -18,15 +18,27 @@ ANSWER_BYTES_MAX = 4096
 
 
 class BookieInfo(NamedTuple):
-    """The space of a bookie's ledger disks in bytes; each file system is counted once.
+    """The space of a bookie's ledger disks in bytes, each file system counted once, and what else the bookie tells.
+
+    Bookies of Apache BookKeeper tell only their space, and the rest is None.
 
     Attributes:
         total: The capacity.
         free: The free space.
+        read_only: Whether the bookie refuses adds.
+        adds: The number of entries added since the bookie's start.
+        uptime_ms: The milliseconds since its start.
+        journal_queue_bytes: The bytes of entries that wait for the journal.
+        adds_per_s: The mean rate of adds since it was last polled, or since its start.
     """
 
     total: int
     free: int
+    read_only: bool | None = None
+    adds: int | None = None
+    uptime_ms: int | None = None
+    journal_queue_bytes: int | None = None
+    adds_per_s: float | None = None
 
 
 def ask_space(host: str, port: int, timeout_s: float) -> BookieInfo:

@@ -6,6 +6,8 @@ A Java bookie closes the connection when it receives an unknown operation, so cl
 from collections.abc import Iterable
 
 BATCH_READ = "batchRead"
+BOOKIE_LOAD = "bookieLoad"
+"""More fields in the response to GET_BOOKIE_INFO, if the request has the flag for them."""
 WRITE_CLOSE = "writeClose"
 
 

@@ -8,6 +8,7 @@ HIGH_PRIORITY = 100
 DEFERRED_SYNC = 1
 """The bit of writeFlags that asks for an acknowledgement before the entry is synced."""
 INFO_ALL = pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY | pb.GetBookieInfoRequest.FREE_DISK_SPACE
+LOAD = pb.GetBookieInfoRequest.LOAD
 
 
 def request(operation: pb.OperationType, transaction: int, flags: int = 0) -> pb.Request:
@@ -103,10 +104,10 @@ def list_entries(transaction: int, ledger: int) -> pb.Request:
     return message
 
 
-def bookie_info(transaction: int) -> pb.Request:
-    """Return a GET_BOOKIE_INFO request for capacity and free space."""
+def bookie_info(transaction: int, *, load: bool = False) -> pb.Request:
+    """Return a GET_BOOKIE_INFO request for capacity and free space, and with the extension BOOKIE_LOAD for the load."""
     message = request(pb.GET_BOOKIE_INFO, transaction)
-    message.getBookieInfoRequest.requested = INFO_ALL
+    message.getBookieInfoRequest.requested = INFO_ALL | LOAD if load else INFO_ALL
     return message
 
 

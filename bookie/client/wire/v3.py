@@ -186,8 +186,8 @@ class WireV3:
         message = requests.list_entries(self.transactions(1), ledger)
         return self._request(message, ("list of entries of ledger {}", ledger), ReadError, answers.available, timeout_s)
 
-    def bookie_info(self, timeout_s: float) -> Request:
-        message = requests.bookie_info(self.transactions(1))
+    def bookie_info(self, timeout_s: float, *, load: bool = False) -> Request:
+        message = requests.bookie_info(self.transactions(1), load=load)
         return self._request(message, ("bookie info",), ReadError, answers.bookie_info, timeout_s)
 
     def auth(self, plugin: str, token: bytes, timeout_s: float) -> Request:

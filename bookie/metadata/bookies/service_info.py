@@ -11,7 +11,7 @@ from bookie.pb.data_formats_pb2 import BookieServiceInfoFormat
 BOOKIE_PROTOCOL = "bookie-rpc"
 EXTENSIONS_PROPERTY = "pybk.v3.ext"
 """The property with the V3 operations that Apache BookKeeper does not have, separated by commas. Java ignores it."""
-OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose"}
+OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose,bookieLoad"}
 """The properties that our bookies publish."""
 
 

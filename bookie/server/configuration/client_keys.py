@@ -45,6 +45,8 @@ CLIENT = Group(
             " median; 0: no cap."),
         Key("diskWeightCapMode", "", str, "median", "Whether weights are capped at a multiple of the median, or of the"
             " smallest weight.", choices=("median", "min")),
+        Key("placementLoadWeight", "", float, "0", "How much the load of bookies counts beside their free space, from"
+            " 0, not at all, to 1.", high=1),
         Key("getBookieInfoIntervalSeconds", "", int, "86400", "Interval between requests for the free space of all"
             " bookies.", low=1, unit="s"),
         Key("getBookieInfoRetryIntervalSeconds", "", int, "60", "Delay before bookies that did not answer are asked"
@@ -102,7 +104,7 @@ CLIENT = Group(
 
 CLIENT_KEYS = [key.name for key in CLIENT.keys]
 
-SHARED = ("nettyMaxFrameSizeBytes", "zkTimeout")
+SHARED = ("diskUsageWarnThreshold", "nettyMaxFrameSizeBytes", "zkTimeout")
 """Keys of the bookie that hold for its client as well."""
 
 APPLICATIONS = {

@@ -45,9 +45,12 @@ RECOVERY = Group(
             " possible."),
         Key("replicationRateByBytes", "", int, "-1", "Maximum number of bytes per second that copies write; -1 means"
             " no limit.", low=-1),
+        Key("roomAwareReplicationEnabled", "", bool, "true", "Place copies on bookies that these would fill beyond"
+            " `diskUsageWarnThreshold` only if no others are left, and then after a pause."),
         Key("weightPacedReplicationEnabled", "", bool, "false", "Pause after each ledger, longer if this bookie has"
             " less free space; needs `diskWeightBasedPlacementEnabled`."),
-        Key("weightPacedReplicationMaxPauseMs", "", int, "10000", "Longest such pause.", unit="ms"),
+        Key("weightPacedReplicationMaxPauseMs", "", int, "10000", "Longest such pause, and the pause"
+            " when every bookie is short of room.", unit="ms"),
     ),
 )  # fmt: skip
 

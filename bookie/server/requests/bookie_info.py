@@ -1,7 +1,8 @@
-"""GET_BOOKIE_INFO: the size of the ledger disks, and the free space on them. Any thread."""
+"""GET_BOOKIE_INFO: the size of the ledger disks, the free space on them, and the load. Any thread."""
 
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,9 +11,9 @@ from bookie.pb import wire_pb2 as wire
 from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 
-__all__ = ["BookieInfo", "capacity", "Capacity"]
+__all__ = ["BookieInfo", "capacity", "Capacity", "Load"]
 
-TOTAL, FREE = 1, 2
+TOTAL, FREE, LOAD = 1, 2, 256
 """Bits of `requested`."""
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,14 @@ class Capacity(NamedTuple):
 
     total: int
     free: int
+
+
+class Load(NamedTuple):
+    """The entries added since the start, the bytes that wait for the journal, and whether the bookie is read-only."""
+
+    adds: int
+    journal_queue_bytes: int
+    read_only: bool
 
 
 def capacity(directories: Sequence[Path]) -> Capacity:
@@ -42,11 +51,18 @@ def capacity(directories: Sequence[Path]) -> Capacity:
 
 
 class BookieInfo:
-    """Answers for `directories`."""
+    """Answers for `directories`. The load is told only to peers that ask for it, none of which are Java's."""
 
-    def __init__(self, directories: Sequence[Path], measure: Callable[[Sequence[Path]], Capacity] = capacity) -> None:
+    def __init__(
+        self,
+        directories: Sequence[Path],
+        measure: Callable[[Sequence[Path]], Capacity] = capacity,
+        load: Callable[[], Load] | None = None,
+    ) -> None:
         self._directories = tuple(directories)
         self._measure = measure
+        self._load = load
+        self._began = time.monotonic()
 
     def __call__(self, request: wire.Request) -> bytes:
         """Return the response to one request."""
@@ -70,3 +86,6 @@ class BookieInfo:
             part.totalDiskCapacity = found.total
         if requested & FREE:
             part.freeDiskSpace = found.free
+        if requested > 0 and requested & LOAD and self._load is not None:
+            part.adds, part.journalQueueBytes, part.readOnly = self._load()
+            part.uptimeMillis = max(round((time.monotonic() - self._began) * 1000), 1)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bookie.client.placement.base import Policy
 from bookie.client.placement.bulk import Bulk
+from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import NotEnoughBookies
 from bookie.spark.simulation.scenario import Scenario
 
@@ -51,6 +52,14 @@ class SimulatedCluster:
         )
         self.known = np.zeros(topology.bookies_max)
         """The free bytes of each bookie as of the last poll; 0: not known."""
+        load = scenario.load
+        mean = load.bytes_per_s * load.write_quorum / topology.bookies
+        self.background = np.where(np.arange(topology.bookies_max) % 10 == 0, load.background * mean, 0.0)
+        """The bytes per second that others add at each bookie."""
+        self.brought = np.zeros(topology.bookies_max)
+        """The bytes of ledgers since the last poll."""
+        self.rates = np.full(topology.bookies_max, np.nan)
+        """The bytes per second that each bookie told at the last poll."""
         self._bulk: Bulk | None = None
         self.members_changed()
 
@@ -66,14 +75,20 @@ class SimulatedCluster:
         self.policy.bookies_changed(writable, frozenset(self.names[at] for at in np.flatnonzero(self.full)))
         self._tell()
 
-    def poll(self) -> None:
-        """Let all clients poll the free space of all bookies."""
+    def poll(self, elapsed_s: float) -> None:
+        """Let all clients poll the free space and the load of all bookies, which is the mean since the last poll."""
+        self.rates = np.where(self.here, self.brought / elapsed_s + self.background, np.nan)
+        self.brought[:] = 0
         self.known = np.where(self.here, np.maximum(self.disks - self.used, 1.0), 0.0)
         self._tell()
 
     def _tell(self) -> None:
-        self.policy.weights_changed({self.names[at]: int(self.known[at]) for at in np.flatnonzero(self.here)})
+        self.policy.info_changed({self.names[at]: self._told(int(at)) for at in np.flatnonzero(self.here)})
         self._bulk = None
+
+    def _told(self, at: int) -> BookieInfo:
+        rate = float(self.rates[at])
+        return BookieInfo(int(self.disks[at]), int(self.known[at]), adds_per_s=None if math.isnan(rate) else rate)
 
     def step(self, ledgers: int) -> Floats:
         """Place a number of new ledgers and return the bytes that they add to each bookie.
@@ -125,6 +140,7 @@ class Course:
         share = (world.used / world.disks)[here]
         open_ones = here & ~world.full
         mean = float(self._brought[open_ones].mean()) if open_ones.any() else 0.0
+        load = (self._brought + world.background * (now - self._since))[open_ones]
         joined = open_ones & (np.arange(len(here)) >= topology.bookies)
         old = open_ones & ~joined
         old_mean = float(self._brought[old].mean()) if old.any() else 0.0
@@ -136,9 +152,12 @@ class Course:
             "spread": float(share.std()),
             "full": int(world.full.sum()),
             "hottest": float(self._brought[open_ones].max() / mean) if mean else 0.0,
+            "load_spread": float(load.std() / load.mean()) if load.sum() else 0.0,
+            "busiest": float(load.max() / load.mean()) if load.sum() else 0.0,
             "joined_over_old": float(self._brought[joined].mean() / old_mean) if joined.any() and old_mean else 0.0,
         })  # fmt: skip
         self._brought[:] = 0
+        self._since = now
 
     def noted(self, now: float) -> None:
         """Record, after each step, when the first bookie became full."""
@@ -168,7 +187,7 @@ def simulate(scenario: Scenario, progress: Callable[[float], None] = lambda _sha
             joined += more
             world.members_changed()
         if now - polled >= scenario.poll_s:
-            world.poll()
+            world.poll(now - polled)
             polled = now
         try:
             brought = world.step(count)
@@ -178,6 +197,7 @@ def simulate(scenario: Scenario, progress: Callable[[float], None] = lambda _sha
         written += count
         now = load.duration_s * written / load.ledgers
         world.used += brought
+        world.brought += brought
         course.took(brought)
         if load.retention_s:
             expiring.append((now + load.retention_s, brought))
@@ -205,6 +225,8 @@ def _facts(scenario: Scenario, course: Course, written: int, now: float, stopped
         "filled_at_end": rows[-1]["filled"] if rows else None,
         "spread_at_end": rows[-1]["spread"] if rows else None,
         "hottest": max((row["hottest"] for row in rows), default=None),
+        "load_spread": median(row["load_spread"] for row in rows) if rows else None,
+        "busiest": median(row["busiest"] for row in rows) if rows else None,
         "joined_over_old": median(row["joined_over_old"] for row in grown) if grown else None,
         "full_at_end": rows[-1]["full"] if rows else None,
     }

@@ -46,7 +46,7 @@ OPTIONS = (
     click.option("--weights", multiple=True, default=("uniform", "median:3", "min:3", "uncapped"), show_default=True,
                  metavar="KIND",
                  help="How free space counts: uniform, uncapped, or capped at a multiple (median:N, min:N)."
-                 " Repeat it to compare."),
+                 " With +load:N, load counts as well, as in median:3+load:0.5. Repeat it to compare."),
     click.option("--poll", default="1h", show_default=True, metavar="SPAN",
                  help="How often clients poll the free space; Apache BookKeeper's default is 1d."),
     click.option("--seeds", type=click.IntRange(1), default=1, show_default=True,

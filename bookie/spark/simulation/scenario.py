@@ -1,7 +1,7 @@
 """The parameters of a placement simulation: plain, picklable values. The same values give the same run."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
@@ -69,6 +69,8 @@ class Load:
     write_quorum: int
     retention_s: float = 0.0
     """The age in seconds at which a ledger is deleted; 0: never."""
+    background: float = 0.0
+    """Adds by others, which fill no disk here: every tenth bookie has that many times the mean load of the ledgers."""
 
     @property
     def duration_s(self) -> float:
@@ -78,19 +80,30 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How free space counts in placement. `multiple` None: not at all; 0: without a cap. `cap` is `median` or `min`."""
+    """How free space counts in placement. `multiple` None: not at all; 0: without a cap. `cap` is `median` or `min`.
+
+    `load` is how much load counts beside it, from 0 to 1 (`placementLoadWeight`).
+    """
 
     name: str
     multiple: int | None
     cap: str = "median"
+    load: float = 0.0
 
     @classmethod
     def parse(cls, text: str) -> "Weights":
-        """Parse `uniform`, `uncapped`, `median:3` or `min:3`.
+        """Parse `uniform`, `uncapped`, `median:3` or `min:3`, each but the first also with load: `median:3+load:0.5`.
 
         Raises:
             IncorrectParameter: the text is none of these.
         """
+        space, plus, more = text.partition("+")
+        if plus:
+            kind, _, share = more.partition(":")
+            load = float(share) if share.replace(".", "", 1).isdigit() else 0.0
+            if kind != "load" or not 0 < load <= 1 or space == "uniform":
+                raise IncorrectParameter(f"--weights {text!r}: must end in +load:N, with N above 0 and at most 1")
+            return replace(cls.parse(space), name=text, load=load)
         if text == "uniform":
             return cls(text, None)
         if text == "uncapped":
@@ -135,6 +148,7 @@ class Scenario:
             settings["diskWeightBasedPlacementEnabled"] = "true"
             settings["bookieMaxMultipleForWeightBasedPlacement"] = str(self.weights.multiple)
             settings["diskWeightCapMode"] = self.weights.cap
+            settings["placementLoadWeight"] = str(self.weights.load)
         config = ClientConfig.of(settings)
         policy = placement_for(config, Random(self.seed), float, resolver=InRacks(racks), hosts=str)
         assert isinstance(policy, Policy)

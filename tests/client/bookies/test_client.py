@@ -122,6 +122,9 @@ def test_what_only_v3_has(bookie: Here, config: ClientConfig) -> None:
         await client.write_close(bookie.id, 7, KEY)
         info = await client.bookie_info(bookie.id)
         assert info.total > info.free > 0
+        assert (info.adds, info.read_only) == (3, False)
+        assert info.uptime_ms is not None
+        assert info.uptime_ms > 0
         assert (await client.list_entries(bookie.id, 7)).count() == 3
         polled = await client.wait_for_lac(bookie.id, 7, 1, 10_000)
         assert polled.entry == 2

@@ -57,4 +57,4 @@ def test_op5_a_bookie_is_a_label() -> None:
     assert 'bookie_client_bookie_free_bytes{bookie="a:1"} 5\n' in text
     assert 'bookie_client_placement_chance_ratio{bookie="q\\"\\\\"} 0.5\n' in text
     assert text.count("bookie_client_bookie_total_bytes{") == 1
-    assert text.count("# TYPE") == 5
+    assert text.count("# TYPE") == 6

@@ -40,6 +40,7 @@ SOON = {
     "lockReleaseOfFailedLedgerGracePeriod": 3200,
     "openLedgerRereplicationGracePeriod": 200,
     "auditorPeriodicCheckInterval": 0,
+    "weightPacedReplicationMaxPauseMs": 20,
     "auditorFullCheckInterval": 0,
 }
 

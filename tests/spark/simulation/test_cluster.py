@@ -31,6 +31,17 @@ def test_weights_fill_a_cluster_evenly() -> None:
     assert again == median
 
 
+def test_load_is_spread_by_weights_of_load() -> None:
+    """With load from others at every tenth bookie, weights of load even it out, and disks are still filled evenly."""
+    topology, load = replace(TOPOLOGY, growth=()), replace(LOAD, background=2.0)
+    uniform, space, both = (
+        run(one, topology=topology, load=load) for one in ("uniform", "median:3", "median:3+load:1")
+    )
+    assert both["load_spread"] < 0.9 * space["load_spread"]
+    assert both["busiest"] < 0.9 * space["busiest"]
+    assert both["spread_at_end"] < uniform["spread_at_end"]
+
+
 def test_bytes_are_conserved() -> None:
     """The disks have exactly what was written: two copies over four bookies."""
     topology = replace(TOPOLOGY, filled_min=0.0, filled_max=0.0, growth=())
