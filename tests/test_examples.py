@@ -1,13 +1,21 @@
 """The examples of docs/examples and the Python in README.md run as they stand, against a real bookie."""
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from pathlib import Path
 
+import pytest
+
+from bookie.client import BookKeeper
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
+from tests.fixtures.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 Bookies = Callable[..., list[BookieProcess]]
@@ -38,6 +46,50 @@ def test_the_example_of_ledgers(bookies: Bookies) -> None:
     owner, *_ = bookies(3)
     said = run(["docs/examples/ledgers.py", f"grpc://{owner.admin}"]).splitlines()
     assert said == ["0 b'one'", "1 b'two'", "2 b'three'", "a future: b'two'", "followed: 10000"]
+
+
+@pytest.mark.thorough
+def test_the_example_of_a_consumer_group(bookies: Bookies) -> None:
+    """One of three processes is killed, and yet each ledger is read to its end by one of them."""
+    owner, *_ = bookies(3)
+    *died, last = run(["docs/examples/consumer_group.py", f"grpc://{owner.admin}"]).splitlines()
+    assert set(died) <= {"orders-0 died: its ledgers go back"}
+    assert last == "12000 entries of 12 ledgers"
+
+
+@pytest.mark.thorough
+def test_the_example_of_a_web_service(bookies: Bookies) -> None:
+    """Events that are posted come out of the stream of a reader; a server that is stopped closes its ledger."""
+    pytest.importorskip("fastapi", reason="needs: pip install fastapi")
+    owner, *_ = bookies(3)
+    uri, port = f"grpc://{owner.admin}", free_port()
+    command = [sys.executable, "docs/examples/web_service.py", uri, str(port)]
+    environment = {"PYTHONPATH": str(ROOT)}
+    with (
+        subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True) as server,
+        closing(HTTPConnection("127.0.0.1", port, timeout=60)) as writer,
+        closing(HTTPConnection("127.0.0.1", port, timeout=60)) as reader,
+        ExitStack() as opened,
+    ):
+        assert server.stderr
+        try:
+            assert any("Uvicorn running" in line for line in iter(server.stderr.readline, ""))
+            reader.request("GET", "/events?first=1")
+            stream = opened.enter_context(reader.getresponse())
+            for number in range(3):
+                writer.request("POST", "/events", b"event %d" % number)
+                response = writer.getresponse()
+                assert (response.status, json.load(response)) == (201, {"id": number})
+            assert [stream.readline(), stream.readline()] == [b"event 1\n", b"event 2\n"]
+            writer.request("POST", "/events", bytes(6 << 20))
+            assert writer.getresponse().status == 413
+        finally:
+            server.terminate()
+        server.communicate(timeout=60)
+    with BookKeeper(uri) as bk:
+        (ledger,) = bk.list_ledgers()
+        metadata = bk.ledger_metadata(ledger)
+        assert (metadata.state, metadata.last_entry) == (LedgerState.CLOSED, 2)
 
 
 def test_the_readme(bookies: Bookies) -> None:
