@@ -15,8 +15,16 @@ from bookie.client.ledgers.metadata_loop import Known, change_metadata, closed_a
 from bookie.client.ledgers.opening import digest_of
 from bookie.client.ledgers.race import MISSING
 from bookie.client.replication.contracts import Environment
+from bookie.client.replication.sources import Sources
 from bookie.client.wire.flags import LAST_ENTRY, Flags
-from bookie.errors import BookKeeperError, ClientClosed, DigestMismatch, IllegalOperation, LedgerRecoveryError
+from bookie.errors import (
+    BookKeeperError,
+    ClientClosed,
+    DigestMismatch,
+    IllegalOperation,
+    LedgerRecoveryError,
+    ReplicationError,
+)
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 
 __all__ = ["close_by_force", "Loss", "what_is_lost"]
@@ -114,6 +122,7 @@ class _Look:
         self._ledger = known.ledger
         self._metadata = known.metadata
         self._digest = digest_of(known.metadata, environment.config)
+        self._sources = Sources(environment, known.ledger, known.metadata)
         self._flags = READING if fence else Flags.NONE
         self._gate = asyncio.Semaphore(READS_IN_FLIGHT)
 
@@ -164,13 +173,21 @@ class _Look:
         return end, possible
 
     async def _holes(self, first: int, end: int) -> list[int]:
-        async def look(entry: int) -> int | None:
-            return entry if (await self._read(entry))[0] is None else None
-
+        """Return the entries up to `end` that no bookie has. They are all in the last segment."""
+        ensemble = self._metadata.segments[-1].bookies
         found: list[int] = []
-        for start in range(first, end + 1, READS_IN_FLIGHT):
-            entries = range(start, min(start + READS_IN_FLIGHT, end + 1))
-            found += [one for one in await asyncio.gather(*map(look, entries)) if one is not None]
+        at = first
+        while at <= end:
+            try:
+                if self._sources.batched(ensemble, frozenset()):
+                    at += (await self._sources.read(at, end + 1 - at, ensemble, frozenset())).count
+                    continue
+            except ReplicationError:
+                pass  # the reads of the single entries tell why
+            entries = range(at, min(at + READS_IN_FLIGHT, end + 1))
+            answers = await asyncio.gather(*map(self._read, entries))
+            found += [entry for entry, (one, _) in zip(entries, answers, strict=True) if one is None]
+            at = entries.stop
         return found
 
     async def _last(self, bookie: str) -> OpenedEntry | None:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from bookie.client.replication.forcing import Loss, close_by_force, what_is_lost
+from bookie.client.bookies import BookieClient
+from bookie.client.replication.forcing import READS_IN_FLIGHT, Loss, close_by_force, what_is_lost
 from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import IllegalOperation, LedgerRecoveryError
 from bookie.metadata.records.ledger_metadata import LedgerState
@@ -126,3 +128,26 @@ def test_more_than_was_confirmed_is_not_given_up(cluster: Cluster) -> None:
 
     asyncio.run(run())
     assert cluster.driver.ledgers.read(ledger).value.state is LedgerState.IN_RECOVERY
+
+
+def test_long_ledgers_are_looked_through_in_batches(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lost entries inside a long last segment are found without reading each of the others by itself."""
+    asked: list[int] = []
+    read = BookieClient.read
+
+    async def counted(self: BookieClient, bookie: str, ledger: int, entry: int, **options: Any) -> Any:
+        asked.append(entry)
+        return await read(self, bookie, ledger, entry, **options)
+
+    one = cluster.ids[0]
+    segments = [(0, (one, *GHOSTS))]
+    ledger = asyncio.run(cluster.write(segments, 1999, ack_quorum=2, closed=False, holes=(3, 700, 1500)))
+    monkeypatch.setattr(BookieClient, "read", counted)
+
+    async def run() -> None:
+        async with cluster.environment() as environment:
+            loss = await what_is_lost(environment, ledger)
+            assert (loss.last_entry, loss.lost) == (1999, ((3, 3), (700, 700), (1500, 1500)))
+
+    asyncio.run(run())
+    assert len(asked) < 3 * READS_IN_FLIGHT + 20
