@@ -4,8 +4,9 @@ session.
     python -m perf.spark_source [MIB [ROUNDS [parquet]]]
 
 Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and on request writing to Parquet.
-"single" is our source with batchReadEnabled=false: one request per entry, as Java's `readEntries` does, with 8 MiB in
-flight. Bookie, Spark and its Python workers share the machine.
+"event_loop" is our source without direct connections (maxDirectConnectionsPerBookie=0), "single" with
+batchReadEnabled=false: one request per entry, as Java's `readEntries` does, with 8 MiB in flight. Bookie, Spark and its
+Python workers share the machine.
 """
 
 import gc
@@ -155,7 +156,10 @@ def main() -> None:
             kinds = {
                 "synthetic": spark.read.format("synthetic").option("rows", rows).load(),
                 "bookkeeper": ours.load(),
-                "bookkeeper_v2": ours.option("bookkeeper.useV2WireProtocol", "true").load(),
+                "event_loop": ours.option("bookkeeper.maxDirectConnectionsPerBookie", "0").load(),
+                "bookkeeper_v2": ours.option("bookkeeper.maxDirectConnectionsPerBookie", "4")
+                .option("bookkeeper.useV2WireProtocol", "true")
+                .load(),
                 "single": ours.option("bookkeeper.batchReadEnabled", "false").load(),
             }
             for kind, frame in kinds.items():

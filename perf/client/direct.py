@@ -3,11 +3,12 @@ client, from one bookie's cache, in turn.
 
 Each row is one thread that reads a ledger of one replica: entries one by one, batches one after the other, and a range
 in batches. The C client is `bkload`, which checks no digests and keeps nothing, over one connection with the same
-requests; for the range it is the better one of one and four batches outstanding. Prints medians of paired runs, in
-entries per second and in CPU microseconds of the client per entry, as one JSON line a row.
+requests, on the same CPU; for the range it is the better one of one and four batches outstanding. Prints medians of
+paired runs, in entries per second and in CPU microseconds of the client per entry, as one JSON line a row.
 """
 
 import json
+import os
 import shutil
 import statistics
 import time
@@ -19,7 +20,7 @@ import click
 from bookie.client import BookKeeper
 from bookie.client.blocking.handles import ReadHandle
 from perf.side_by_side.card import ROOT
-from perf.side_by_side.drive import bkload
+from perf.side_by_side.drive import CLIENT_CPU, bkload, kept_apart, place
 from tests.fixtures.bookies import BookieProcess
 
 DATA = ROOT / "build/perf/client-direct"
@@ -92,6 +93,7 @@ def main(pairs: int, entries: int, size: int, protocol: int, directory: Path) ->
         ledger = fill(uri, entries, size)
         settings = {"useV2WireProtocol": protocol == 2}
         with (
+            kept_apart(bookie.pid),
             BookKeeper(uri, **settings) as direct,
             BookKeeper(uri, **settings, maxDirectConnectionsPerBookie=0) as other,
             direct.open_ledger(ledger) as reader,
@@ -103,6 +105,7 @@ def main(pairs: int, entries: int, size: int, protocol: int, directory: Path) ->
                 bound: list[float] = []
                 for one in (reader, by_loop):
                     read(one, count // 10)
+                place(os.getpid(), {CLIENT_CPU})
                 for _ in range(pairs):
                     found["direct"].append(measured(lambda: read(reader, count)))  # noqa: B023
                     bound.append(

@@ -39,6 +39,8 @@ cdef class DirectLink:
     cdef int64_t until_ns        # the time limit of the present call
     cdef uint64_t numbers        # request ids used so far
     cdef AnswerMemory memory
+    cdef object one_edges        # the offsets of a batch with one entry of `one_size` bytes
+    cdef int64_t one_size
     cdef size_t held             # bytes received in `memory`
     cdef size_t need             # size of the frame there, with its prefix; 0 while unknown
     cdef size_t usual            # of the last frame

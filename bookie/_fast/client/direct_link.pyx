@@ -282,7 +282,7 @@ cdef class DirectLink:
         cdef uint8_t* record
         cdef const uint8_t* stored = body + row.body_at
         cdef int64_t size = row.body_size
-        cdef int64_t[::1] edges
+        cdef size_t at
         cdef bint holds
         lac = None
         if row.code:
@@ -303,14 +303,14 @@ cdef class DirectLink:
             self.drop()
             self.fail(invalid)
             return None
-        offsets = np.empty(2, dtype=np.int64)
-        edges = offsets
-        edges[0], edges[1] = 0, LENGTH_PREFIX + size
+        if self.one_edges is None or self.one_size != size:
+            # Most entries have the size of the one before, and the offsets of a batch never change.
+            self.one_edges, self.one_size = np.array([0, LENGTH_PREFIX + size], dtype=np.int64), size
         if size > COPIED_BYTES_MAX:
             record = <uint8_t*> stored - LENGTH_PREFIX   # lies in the frame: its header precedes the entry
             store_u32(record, <uint32_t> size)
-            size = record - self.memory.data
-            run = memoryview(self.release())[size:size + <int64_t> edges[1]]
+            at = record - self.memory.data
+            run = memoryview(self.release())[at:at + LENGTH_PREFIX + size]
         else:
             copy = PyBytes_FromStringAndSize(NULL, LENGTH_PREFIX + size)
             record = <uint8_t*> PyBytes_AS_STRING(copy)
@@ -319,7 +319,7 @@ cdef class DirectLink:
             self.drop()
             run = memoryview(copy)
         self.outcome = DONE
-        return run, offsets, lac
+        return run, self.one_edges, lac
 
     # --- batch reads --------------------------------------------------------------------------------------------------
 

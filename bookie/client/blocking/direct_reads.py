@@ -77,6 +77,7 @@ class DirectReads:
         self._batched = self._on and reader.batches_enabled
         self._bytes_max = config.frame_bytes_max
         self._timeout_s = config.read_timeout_s or float(NO_LAST)
+        self._step_s = self._share(thread.limit(None)) if self._on else 0.0  # of calls that give no limit
         self._routes: dict[int, Route] = {}
 
     def read(self, entry: int, timeout: float | None = None) -> EntryBatch | None:
@@ -186,9 +187,14 @@ class DirectReads:
         closed clients.
         """
         self._thread.check()
+        if timeout is None:
+            return self._step_s
         limit_s = self._thread.limit(timeout)
-        if not self._on or limit_s is None:
-            return self._timeout_s if self._on else 0.0
+        return self._share(limit_s) if self._on else 0.0
+
+    def _share(self, limit_s: float | None) -> float:
+        if limit_s is None:
+            return self._timeout_s
         return min(SHARE * limit_s, self._timeout_s) if limit_s >= LIMIT_S_MIN else 0.0
 
     # --- routes -------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class LoopThread:
         self._refusal: BookKeeperError = IllegalOperation(NOT_STARTED)
         self.alive = False
         self._ended = False
+        self._ident = 0  # of the thread, once it runs
 
     def start(self) -> None:
         """Start the thread. It can be started only once."""
@@ -67,7 +68,7 @@ class LoopThread:
         """
         if not self.alive:
             raise self._refused()
-        if threading.get_ident() == self._thread.ident:
+        if threading.get_ident() == self._ident:
             raise IllegalOperation(
                 "a call that waits was made on the client's own thread: use another thread, or bookie.client.aio"
             )
@@ -153,6 +154,7 @@ class LoopThread:
     def _run(self) -> None:
         loop = self._loop
         assert loop is not None
+        self._ident = threading.get_ident()
         asyncio.set_event_loop(loop)
         try:
             loop.run_forever()
