@@ -258,7 +258,10 @@ class Bookie:
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check(self) -> None:
-        """Check what a start checks before it changes anything, and files of the planes. Raises ConfigurationError."""
+        """Check what a start checks before it changes anything, files of the planes, and settings of services.
+
+        Raises ConfigurationError.
+        """
         self._check_memory()
         for _, factory in discover():
             if plane := factory(self):
@@ -266,6 +269,8 @@ class Bookie:
                     plane.check()
                 finally:
                     plane.stop(0)
+        for _, service in discover_services():
+            service(self)
 
     def _check_memory(self) -> None:
         parts = budget.parts(

@@ -48,6 +48,7 @@ def test_check_refuses(tmp_path: Path) -> None:
     for text, says in (
         ("bookiePort=x\n", "bookiePort=x"),
         ("memoryLimitMb=1\n", "memory budgets"),
+        ("autoRecoveryDaemonEnabled=true\nensemblePlacementPolicy=nonsense\n", "ensemblePlacementPolicy='nonsense'"),
         ("adminTokensFile=/none\n", "adminTokensFile=/none: it cannot be read"),
         (f"adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "is not PEM"),
         (f"{HTTPS}adminTlsCertificatePath={conf}\nadminTlsKeyPath={conf}\n", "is not PEM"),
