@@ -125,7 +125,7 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.long_ids: ("SHORT_LEDGER_IDS",),
     directed.many_files: ("NEWEST_FILE_ONLY",),
     directed.prompt: ("WAKE_LOST",),
-    directed.sipping: ("HALF_REUSED", "UNPIN_ONCE"),
+    directed.sipping: ("HALF_REUSED",),
     directed.slow_readers: (*("DEAD_PAGE_SHOWN", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),),
     directed.unreadable: ("NO_ENTRY_ON_EIO",),
     directed.unreadable_index: ("LAST_AFTER_ERROR",),
@@ -154,6 +154,7 @@ ELSEWHERE: dict[str, str] = {
     "RELEASED_EARLY": "tests/fast/test_entrylog_ids.py",
     "RISE_UNTOLD": "tests/fast/test_long_polls.py",
     "STALE_LEAF": "tests/fast/test_index_view.py",
+    "UNPIN_ONCE": "tests/hostile/test_slow_readers.py",
 }
 """The tests that fail with bugs which the worlds cannot find: peers there have one master key, do not defer syncs, do
 not wait for LACs, nobody judges ledgers that are deleted or in limbo, and the index hardly ever fails to commit while
