@@ -79,7 +79,8 @@ class Writing(Reading):
                 that was not added.
             LedgerClosed: The handle was closed, or an earlier add failed.
         """
-        await self._scope.run(self.writer.drain())
+        if not self.writer.drained:
+            await self._scope.run(self.writer.drain())
 
     async def flush(self) -> None:
         """Wait until all entries that were added so far are acknowledged.

@@ -85,6 +85,14 @@ class Adds(ABC):
         copied = self._copied(payload)
         return self._line.join(lambda caller: self._accepted(copied, entry, caller))
 
+    @property
+    def drained(self) -> bool:
+        """Whether `drain` returns at once: there is room, nobody waits for it, and not too much is to be sent first."""
+        window = self._window
+        if window.unsent >= BURST or self._rate.limited or self._backpressure.waiting or window.error is not None:
+            return False
+        return window.count < window.count_max and window.bytes < window.bytes_max
+
     async def drain(self) -> None:
         """Wait until there is room for another add behind those that were called for. Raises LedgerClosed."""
         await self._rate.take(0)

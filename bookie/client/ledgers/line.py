@@ -11,9 +11,9 @@ __all__ = ["future_of", "Line"]
 
 
 def future_of(add: Add) -> asyncio.Future[int]:
-    """Return a future of the id of an add that was accepted."""
-    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    _tell(add, future)
+    """Return a future of the id of an add that was accepted in this turn of the loop."""
+    future: asyncio.Future[int] = asyncio.Future(loop=asyncio.get_running_loop())
+    add.tell(_Told(add, future))
     return future
 
 
