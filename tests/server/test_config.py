@@ -17,12 +17,16 @@ from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
 from bookie.server.configuration.key import Key
 from bookie.server.configuration.keys import KEYS
+from bookie.server.configuration.memory import allowed_bytes
 from bookie.server.configuration.reference import BEGIN, END, render
 from bookie.server.configuration.settings import cores
 from bookie.storage.settings import MIB
 
 ROOT = Path(__file__).parents[2]
 BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\n"
+
+
+DERIVED = {"io_threads", "index_directories", "read_cache_bytes"}
 
 
 def load(tmp_path: Path, text: str = "", environment: dict[str, str] | None = None, base: str = BASE) -> loader.Loaded:
@@ -37,10 +41,19 @@ def test_defaults_are_those_of_the_dataclasses(tmp_path: Path) -> None:
     for part, kind in loader.PARTS.items():
         loaded = getattr(settings, part)
         for field in dataclasses.fields(kind):
-            if field.default is not dataclasses.MISSING and field.name not in ("io_threads", "index_directories"):
+            if field.default is not dataclasses.MISSING and field.name not in DERIVED:
                 assert (getattr(loaded, field.name) or None) == (field.default or None), f"{part}.{field.name}"
     assert settings.network.io_threads == cores()
     assert settings.storage.index_directories == settings.storage.ledger_directories
+
+
+@pytest.mark.parametrize(("limit", "mib"), [("memoryLimitMb=4099", 1024), ("memoryLimitMb=5", 2), ("", None)])
+def test_the_read_cache_is_a_quarter_of_the_memory(tmp_path: Path, limit: str, mib: int | None) -> None:
+    """Without a size of its own it is a quarter of what all budgets may have, in whole MiB and at least two."""
+    given = load(tmp_path, f"dbStorage_readAheadCacheMaxSizeMb=48\n{limit}\n").settings.storage
+    assert given.read_cache_bytes == 48 * MIB
+    chosen = load(tmp_path, f"{limit}\n").settings.storage.read_cache_bytes
+    assert chosen == (allowed_bytes() // 4 // MIB if mib is None else mib) * MIB
 
 
 def test_every_field_has_a_key_or_is_derived() -> None:
@@ -227,6 +240,7 @@ REFUSALS = [
     ("journalMaxMemorySizeMb=4096", "journalMaxMemorySizeMb", "lower it to 2048"),
     ("serverMaxInputMemorySizeMb=8", "serverMaxInputMemorySizeMb", "raise it to 10"),
     ("serverMaxOutputMemorySizeMb=8", "serverMaxOutputMemorySizeMb", "raise it to 10"),
+    ("dbStorage_readAheadCacheMaxSizeMb=1", "dbStorage_readAheadCacheMaxSizeMb", "raise it to 2 or more, or 0"),
     ("maxBatchReadSize=6000000", "maxBatchReadSize", "nettyMaxFrameSizeBytes"),
     ("journalPreAllocSizeMB=64\njournalMaxSizeMB=16", "journalPreAllocSizeMB", "journalMaxSizeMB"),
     ("serverWriteBufferLowWaterMark=9000000", "serverWriteBufferLowWaterMark", "HighWaterMark"),

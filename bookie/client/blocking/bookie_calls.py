@@ -1,5 +1,7 @@
 """Requests to single bookies, for threads; the counterpart of `bookie.client.bookies.BookieClient`. Any thread."""
 
+from concurrent.futures import Future
+
 from bookie.client.bookies import BookieClient
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.event_loop.thread import LoopThread
@@ -63,4 +65,48 @@ class BookieCalls:
                 allow_fast_fail=allow_fast_fail,
             ),
             timeout,
+        )
+
+    def batch_read_entries_async(
+        self,
+        bookie: str,
+        ledger_id: int,
+        start_entry_id: int,
+        max_count: int,
+        max_size: int,
+        flags: int = 0,
+        master_key: bytes | None = None,
+        *,
+        allow_fast_fail: bool = False,
+    ) -> Future[StoredBatch]:
+        """Start a `batch_read_entries`, without waiting. `add_done_callback` of the future takes a callback.
+
+        Args:
+            bookie: See `batch_read_entries`, as for all further arguments.
+            ledger_id: See `batch_read_entries`.
+            start_entry_id: See `batch_read_entries`.
+            max_count: See `batch_read_entries`.
+            max_size: See `batch_read_entries`.
+            flags: See `batch_read_entries`.
+            master_key: See `batch_read_entries`.
+            allow_fast_fail: See `batch_read_entries`.
+
+        Returns:
+            A future of the entries, or of an error of `batch_read_entries`. Its callbacks run on the client's thread,
+            where calls that wait are refused.
+
+        Raises:
+            ClientClosed: The client is closed.
+        """
+        return self._thread.submit(
+            self._client.batch_read_entries(
+                bookie,
+                ledger_id,
+                start_entry_id,
+                max_count,
+                max_size,
+                flags,
+                master_key,
+                allow_fast_fail=allow_fast_fail,
+            )
         )

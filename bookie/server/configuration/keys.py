@@ -245,9 +245,10 @@ GROUPS = (
             Key("dbStorage_writeCacheMaxSizeMb", "storage.write_cache_bytes", int, "512", "Memory for entries that"
                 " wait for the entry log: both halves, over all directories.", low=2, high=1 << 20, unit="MiB",
                 scale=MIB, differs="25 % of Java's direct memory"),
-            Key("dbStorage_readAheadCacheMaxSizeMb", "storage.read_cache_bytes", int, "512", "Memory for entries that"
-                " were read from entry logs, over all directories.", low=2, high=1 << 20, unit="MiB", scale=MIB,
-                differs="25 % of Java's direct memory"),
+            Key("dbStorage_readAheadCacheMaxSizeMb", "storage.read_cache_bytes", int, "0", "Memory for entries that"
+                " were read from entry logs, divided equally among the ledger directories. 0 means a quarter of the"
+                " memory that all budgets may have: `memoryLimitMb`, or what the machine and the control group allow.",
+                high=1 << 20, unit="MiB", scale=MIB, differs="25 % of Java's direct memory"),
             Key("dbStorage_readCacheSegmentSizeMb", "storage.read_segment_bytes", int, "64", "The read cache is"
                 " emptied in segments of this size.", low=1, high=1024, unit="MiB", scale=MIB),
             Key("dbStorage_uncachedReadMaxSizeMb", "storage.uncached_read_bytes", int, "0", "Memory for entries that"

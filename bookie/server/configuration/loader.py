@@ -24,6 +24,7 @@ from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.foreign_keys import IGNORED, LATER, REFUSED
 from bookie.server.configuration.key import Key, Value
 from bookie.server.configuration.keys import KEYS
+from bookie.server.configuration.memory import allowed_bytes
 from bookie.server.configuration.properties import PropertiesError, interpolate, parse
 from bookie.server.configuration.recovery_keys import RECOVERY_KEYS
 from bookie.server.configuration.settings import (
@@ -72,6 +73,8 @@ MASK = "********"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 WHY_IGNORED = {name: reason for reason, names in IGNORED.items() for name in names.split()}
 TYPO_LIKENESS = 0.85
+READ_CACHE_SHARE = 4
+READ_CACHE_BYTES_MIN = 2 * MIB
 """From this ratio of `difflib` on, from 0 to 1, an unknown key is taken for a misspelt known one."""
 
 
@@ -238,6 +241,9 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
         storage["index_directories"] = storage["ledger_directories"]
     if not storage["uncached_read_bytes"]:
         storage["uncached_read_bytes"] = max(2 * int(storage["frame_bytes_max"]), 16 * MIB)  # type: ignore[arg-type]
+    if not storage["read_cache_bytes"]:
+        memory = int(values["memoryLimitMb"]) or allowed_bytes()
+        storage["read_cache_bytes"] = max(memory // READ_CACHE_SHARE // MIB * MIB, READ_CACHE_BYTES_MIN)
     if storage["readahead_bytes"] == -1:
         storage["readahead_bytes"] = int(storage["read_cache_bytes"]) // 2  # type: ignore[arg-type]
     if values["journalMaxMemorySizeMb"]:
@@ -390,6 +396,8 @@ def _buffer_contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]
             two_frames = 2 * (frame + 4 * journal.alignment_bytes)
             least = -(-two_frames * count // MIB)
             yield key, f"each {what} gets {each} bytes; two frames need {two_frames}", f"raise it to {least} or more"
+    if settings.storage.read_cache_bytes < READ_CACHE_BYTES_MIN:
+        yield "dbStorage_readAheadCacheMaxSizeMb", "two segments of 1 MiB are the least", "raise it to 2 or more, or 0"
     if journal.buffer_bytes > 2 * BOUNDS.group_bytes:
         most = 2 * BOUNDS.group_bytes
         given = f"each journal gets {journal.buffer_bytes} bytes, but its two groups can use only {most}"

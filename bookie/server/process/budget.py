@@ -1,22 +1,20 @@
 """The sum of all memory budgets, compared at start with what the machine and the control group allow.
 
-Main thread, at start; reads /proc and /sys. Index maps are address space and pages of files, not memory of the
+Main thread, at start. Index maps are address space and pages of files, not memory of the
 process, so they are not counted; the storage's own memory for an index is.
 """
 
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from bookie._fast.server.access_log import BYTES_A_LOOP as ACCESS_BYTES
 from bookie._fast.server.long_polls import BUDGETED as POLL_BYTES
 from bookie.errors import StartRefused
+from bookie.server.configuration.memory import allowed_bytes
 from bookie.server.configuration.settings import HttpSettings, NetworkSettings
 from bookie.storage.settings import MIB
 
 __all__ = ["allowed_bytes", "check", "parts"]
 
-UNLIMITED = 1 << 60
 PROCESS_BYTES = 128 * MIB
 """The memory of an idle process, 75 MiB for interpreter, libraries and stacks, and of fragmentation. Tests verify it
 by comparing the sum with the resident memory of bookies under pressure.
@@ -54,36 +52,3 @@ def check(budgets: Mapping[str, int], limit: int) -> int:
             " lower the caches or the network budgets, or raise memoryLimitMb"
         )
     return total
-
-
-def allowed_bytes(root: Path = Path("/")) -> int:
-    """Return the physical memory, or the tightest limit of the control groups of this process. `root` is for tests."""
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([physical, *_cgroup_limits(root)])
-
-
-def _cgroup_limits(root: Path) -> Iterator[int]:
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, group = line.split(":", 2)
-        if not controllers:
-            yield from _limits_up(root / "sys/fs/cgroup", group, "memory.max")
-        elif "memory" in controllers.split(","):
-            yield from _limits_up(root / "sys/fs/cgroup/memory", group, "memory.limit_in_bytes")
-
-
-def _limits_up(mount: Path, group: str, name: str) -> Iterator[int]:
-    """Yield the limits of `group` and those above it; inside a container only the mount's own may be visible."""
-    leaf = mount / group.strip("/")
-    for directory in (leaf, *leaf.parents):
-        if not directory.is_relative_to(mount):
-            return
-        try:
-            text = (directory / name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit() and int(text) < UNLIMITED:
-            yield int(text)

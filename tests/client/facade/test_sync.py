@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from bookie.client import BookKeeper, Digest, DigestType, aio
+from bookie.client.entries.batch import StoredBatch
 from bookie.errors import (
     ClientClosed,
     IllegalOperation,
@@ -122,6 +124,12 @@ def test_one_bookie_is_asked_by_a_thread(uri: str) -> None:
                 ledger.append(payload)
         (bookie,) = bk.ledger_metadata(ledger.id).segments[0].bookies
         batch = bk.bookie_client.batch_read_entries(bookie, ledger.id, 3, 5, 1 << 20, allow_fast_fail=True)
+        called: queue.SimpleQueue[Future[StoredBatch]] = queue.SimpleQueue()
+        bk.bookie_client.batch_read_entries_async(bookie, ledger.id, 3, 5, 1 << 20).add_done_callback(called.put)
+        bk.bookie_client.batch_read_entries_async(bookie, ledger.id, 20, 1, 1).add_done_callback(called.put)
+        answers = [called.get(timeout=60) for _ in range(2)]
+        assert {len(answer.result()) for answer in answers if answer.exception() is None} == {len(batch)}
+        assert [type(error) for answer in answers if (error := answer.exception()) is not None] == [NoSuchEntry]
         batch.verify(Digest.of(DigestType.CRC32, b""))
         assert [entry for entry, _ in batch] == [3, 4, 5, 6, 7]
         with pytest.raises(NoSuchEntry):
