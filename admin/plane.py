@@ -56,7 +56,7 @@ OPTIONS = (
 
 
 class AdminService(Protocol):
-    """What each module in `admin.services` provides."""
+    """The interface of each service, one in each module of `admin.services`."""
 
     NAME: str
 

@@ -11,7 +11,7 @@ __all__ = ["make_directories", "PRIVATE_DIRECTORY", "PRIVATE_FILE", "replace_fil
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 READABLE_FILE = 0o666
-"""Reduced by the umask."""
+"""The mode of files that others may read; the umask reduces it further."""
 
 
 def make_directories(path: Path) -> None:

@@ -108,7 +108,7 @@ def test_commands_on_the_files_of_a_bookie_run(tmp_path: Path, monkeypatch: pyte
 
 
 def words_of(line: str) -> list[str]:
-    """What follows `bkadmin`."""
+    """Return the words of a command line after `bkadmin`."""
     name, *words = shlex.split(line, comments=True)
     assert name == "bkadmin", line
     return words

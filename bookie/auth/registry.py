@@ -6,7 +6,7 @@ the Java class name that it stands for, in `bookieAuthProviderFactoryClass` or `
 """
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -46,13 +46,7 @@ BUILT_IN_CLIENT: dict[str, ClientFactory] = {
 
 def open_server(settings: AuthSettings) -> ServerProvider | None:
     """Return the configured provider, or None if clients need no authentication. Raises ConfigurationError."""
-    name = settings.provider
-    if name in NONE:
-        return None
-    factory = BUILT_IN.get(name) or _installed(GROUP, name)
-    if factory is None:
-        raise _unknown(f"bookieAuthProviderFactoryClass={name}", name, GROUP, BUILT_IN)
-    provider: ServerProvider = factory(settings)
+    provider: ServerProvider | None = _open(settings, "bookieAuthProviderFactoryClass=", GROUP, BUILT_IN)
     return provider
 
 
@@ -63,14 +57,19 @@ def needs_certificates(name: str) -> bool:
 
 def open_client(settings: ClientAuthSettings) -> ClientProvider | None:
     """Return the client's provider, or None for an anonymous client. Raises ConfigurationError."""
+    provider: ClientProvider | None = _open(settings, "provider ", CLIENT_GROUP, BUILT_IN_CLIENT)
+    return provider
+
+
+def _open(settings: Any, setting: str, group: str, built_in: Mapping[str, Callable[..., Any]]) -> Any:
+    """Return the provider that `settings` name, built in or installed, or None if they name none."""
     name = settings.provider
     if name in NONE:
         return None
-    factory = BUILT_IN_CLIENT.get(name) or _installed(CLIENT_GROUP, name)
+    factory = built_in.get(name) or _installed(group, name)
     if factory is None:
-        raise _unknown(f"provider {name}", name, CLIENT_GROUP, BUILT_IN_CLIENT)
-    provider: ClientProvider = factory(settings)
-    return provider
+        raise _unknown(f"{setting}{name}", name, group, built_in)
+    return factory(settings)
 
 
 def _installed(group: str, name: str) -> Callable[..., Any] | None:

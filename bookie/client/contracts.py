@@ -75,7 +75,7 @@ class Fallback(StrEnum):
     """Why entries that were requested in a batch were read one by one."""
 
     DISABLED = "disabled"
-    """`batchReadEnabled=false`."""
+    """The client is configured with `batchReadEnabled=false`."""
     STRIPED = "striped"
     """The ensemble is larger than the write quorum, so no bookie has consecutive entries."""
     UNSUPPORTED = "unsupported"

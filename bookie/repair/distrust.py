@@ -30,7 +30,7 @@ KEY_BYTES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distrusted:
-    """What was done before a start."""
+    """The ledgers that were marked as distrusted before a start."""
 
     ledgers: int
     """The ledgers that the metadata assigns to this bookie, in the directories that were lost."""

@@ -129,7 +129,7 @@ def check_bookie(
 
 @dataclass(slots=True)
 class LedgerTotals:
-    """Sums over ledgers."""
+    """Counts that are summed over all ledgers of a check."""
 
     ledgers: int = 0
     expected: int = 0

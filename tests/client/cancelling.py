@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Moment(Enum):
-    """When a coroutine is cancelled."""
+    """The moments at which a coroutine is cancelled."""
 
     WHILE_IT_WAITS = auto()
     ONCE_IT_MAY_GO_ON = auto()

@@ -107,7 +107,7 @@ def test_what_follows_the_token_meets_its_outcome(bookie: LocalBookie) -> None:
 
 
 def test_a_wrong_password_ends_a_v2_connection(sasl_bookie: LocalBookie) -> None:
-    """V2 has no code for it."""
+    """V2 has no code for a failed login, so the bookie closes the connection."""
     with sasl_bookie.peer() as peer, pytest.raises((EOFError, ConnectionResetError)):
         log_in(peer, 2, "sasl", SaslClient(USER, "wrong").session(""))
 
@@ -219,7 +219,7 @@ class Slow:
         return self
 
     def process(self, token: bytes) -> Outcome:
-        """Accept `quick` at once."""
+        """Accept the token `quick` at once, and any other one later."""
         if token != b"quick":
             self.begun.release()
             assert self.go.wait(TIMEOUT_S)

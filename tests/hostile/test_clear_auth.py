@@ -195,7 +195,7 @@ def test_a_proof_in_clear_counts(bookie: LocalBookie, ca: Authority) -> None:
 
 
 def test_a_wrong_proof_in_clear(bookie: LocalBookie, ca: Authority) -> None:
-    """It ends the connection, as anywhere."""
+    """A wrong proof ends a connection in clear as it ends any other."""
     session = SaslClient("me", "wrong").session("127.0.0.1")
     with bookie.peer() as peer:
         peer.sock.sendall(auth(3, "sasl", session.first() or b""))

@@ -256,7 +256,7 @@ def test_status_of_a_read_only_bookie(bookie: LocalBookie, peer: Peer, name: str
 
 
 def test_a_read_only_bookie_without_room_for_recovery(bookie: LocalBookie, peer: Peer) -> None:
-    """Then high priority makes no difference."""
+    """A bookie without space for recoveries refuses adds of high priority as well."""
     bookie.storage.set_read_only(True)
     bookie.storage.allow(high_priority=False)
     try:

@@ -304,7 +304,7 @@ def test_batches_hold_what_fits(bookie: LocalBookie, peer: Peer, *, flushed: boo
 
 
 def test_a_batch_of_entries_longer_than_two_megabytes(bookie: LocalBookie, peer: Peer) -> None:
-    """Their lengths take a longer prefix."""
+    """The lengths of such entries take a longer prefix."""
     ledger = next(fresh)
     seeded_random = random.Random(3)
     edge = (1 << 21) - 32

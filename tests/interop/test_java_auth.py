@@ -130,7 +130,7 @@ def test_a_java_client_with_a_wrong_password(
 
 @pytest.mark.parametrize("v2", [True, False])
 def test_a_java_client_that_does_not_log_in(ours: StartOurs, java_driver: Driver, uri: str, *, v2: bool) -> None:
-    """It cannot write either."""
+    """A Java client that does not log in cannot write."""
     ours(1)
     client = Client(java_driver, uri, v2=v2)
     nothing_is_added(client)

@@ -7,7 +7,7 @@ TICK_MS = 10
 
 @dataclass
 class Ledger:
-    """What a wait looks at."""
+    """The state of a ledger that decides when a long poll ends."""
 
     lac: int = -1
     events: int = 0

@@ -27,7 +27,7 @@ def test_help_says_what_a_manual_says() -> None:
 
 
 def test_version_and_keys() -> None:
-    """Both print and exit."""
+    """`--version` and `--keys` print their text and exit."""
     assert __version__ in run("--version").output
     assert run("--keys").output == render()
 

@@ -53,7 +53,7 @@ def test_nobody_listens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 
 def test_an_abstract_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is written with an @."""
+    """The address of an abstract socket begins with an @ in the environment."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
         inbox.bind(f"\0{tmp_path}")
         inbox.settimeout(HEARD_S)

@@ -308,7 +308,7 @@ def test_v2_messages_that_are_not_whole(body: bytes) -> None:
 
 @given(st.binary(max_size=100))
 def test_any_v2_message_is_answered_once(body: bytes) -> None:
-    """Nothing but the token is accepted."""
+    """Every message gets one answer, and nothing but the token is accepted."""
     auth_ = Authentication(TokenServer((TOKEN,)))
     task = Handed(b"\2\3\0\0" + body, 2)
     auth_.serve(task)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ __all__ = ["Event"]
 
 
 class Event(NamedTuple):
-    """One line of the history."""
+    """An event, which is one line of the history."""
 
     at: float
     who: str

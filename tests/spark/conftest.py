@@ -16,5 +16,5 @@ def three_bookies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Boo
 
 @pytest.fixture(scope="session")
 def three_uri(three_bookies: list[BookieProcess]) -> str:
-    """Their metadata service URI."""
+    """Return the metadata service URI of the three bookies."""
     return metadata_of(three_bookies)

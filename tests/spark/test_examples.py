@@ -25,7 +25,7 @@ def call(monkeypatch: pytest.MonkeyPatch, spark: Any, name: str, *words: str) ->
 def test_the_words_of_a_live_log(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Over two ledgers, each word once."""
+    """The example counts words over two ledgers, in which each word stands once."""
     call(monkeypatch, spark, "spark_word_count.py", "30")
     *words, last = capsys.readouterr().out.splitlines()
     assert [line.split() for line in words] == [

@@ -112,7 +112,7 @@ def test_a_ledger_that_is_deleted_under_a_stream(world: SparkCluster, tmp_path: 
 
 
 def test_options_that_are_not_for_streams(world: SparkCluster, tmp_path: Path) -> None:
-    """They are refused with the reason."""
+    """Options that do not apply to streams are refused with the reason."""
     ledger = world.ledger(1)
     wrong = {"openMode": "recovery", "allowFencing": "true"}
     with pytest.raises(Exception, match="option openMode=recovery of format bookkeeper: does not apply to streams"):

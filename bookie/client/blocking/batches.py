@@ -13,7 +13,7 @@ __all__ = ["Batches", "LoopSource", "Source"]
 
 
 class Source(Protocol):
-    """Where the batches come from."""
+    """A source of batches."""
 
     def fill(self, ready: Callable[[EntryBatch], None], timeout: float | None) -> None:
         """Wait for the next batches, and hand each of them to `ready`; none if there are no more.

@@ -37,7 +37,7 @@ Resolver = Callable[[str], Awaitable[Found]]
 
 
 class Peer:
-    """One bookie, by its id."""
+    """The links to one bookie, which is known by its id."""
 
     def __init__(
         self, bookie: str, config: ClientConfig, connector: Connector, resolve: Resolver, health: Health

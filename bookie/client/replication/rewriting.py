@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 Runs = Mapping[str, Sequence[Run]]
-"""What is wrong, by bookie."""
+"""The runs of entries that each bookie lacks or has wrong, by its id."""
 Written = tuple[int, NDArray[np.int64]]
 """The first of some entries that were sent, and the `lengths` of all of them."""
 

@@ -175,7 +175,7 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsSettings:
-    """Which statistics are shown."""
+    """Settings of the statistics that `/metrics` shows."""
 
     enabled: bool = True
     rollover_s: int = 60

@@ -33,7 +33,7 @@ def boot_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run relies on."""
+    """The settings and the boot of the machine on which a run relies to keep what it acknowledged."""
 
     write_data: bool
     sync_data: bool

@@ -31,7 +31,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskFile:
-    """One file of a bookie."""
+    """A file in the directories of a bookie."""
 
     path: str
     kind: str

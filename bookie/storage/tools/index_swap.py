@@ -17,7 +17,7 @@ from bookie.storage.tools.progress import Step, no_step
 __all__ = ["abandoned_index", "make_room", "new_index"]
 
 LOCK_BYTES = 64 << 10
-"""More than LMDB's reader table needs."""
+"""The size for which blocks of `lock.mdb` are allocated: more than LMDB's reader table needs."""
 FILES = ("data.mdb", "lock.mdb")
 
 

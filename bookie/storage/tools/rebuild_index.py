@@ -62,7 +62,7 @@ class RebuildOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogTaken:
-    """What one entry log contributed."""
+    """The contribution of one entry log to a rebuilt index."""
 
     path: str
     records: int

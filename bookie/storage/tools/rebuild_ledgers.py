@@ -37,7 +37,7 @@ class Place:
     """One ledger directory among those of its bookie."""
 
     directory: Path
-    """Its `current` directory."""
+    """The `current` directory of the ledger directory."""
     index: Path
     journals: Sequence[Path]
     """The `current` directories of all journals of the bookie."""

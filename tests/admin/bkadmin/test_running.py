@@ -162,7 +162,7 @@ def test_nobody_listens(bkadmin: BkAdmin, command: str) -> None:
     ],
 )
 def test_what_cannot_be_asked(bkadmin: BkAdmin, words: tuple[str, ...], says: str) -> None:
-    """One line, and no traceback."""
+    """The command prints one line that says why, and no traceback."""
     done = bkadmin(*words)
     assert done.code in (1, 2)
     assert any(part in done.err for part in says.split("|"))

@@ -23,7 +23,7 @@ DRAWS = 5_000
 FREE = dict(zip("abcdefghijkl", (40, 100, 130, 160, 900, 0, 210, 70, 5000, 90, 110, 60), strict=True))
 """One size is unknown, and two are above every cap."""
 RACKS = {bookie: f"/r{at % 3}" for at, bookie in enumerate(FREE)}
-"""adgj, behk, cfil."""
+"""Three racks, with the bookies a, d, g, j; b, e, h, k; and c, f, i, l."""
 REGIONS = {bookie: f"/{'xy'[at % 2]}/r{at % 4 // 2}" for at, bookie in enumerate(FREE)}
 """Region x has the racks aei and cgk, region y bfj and dhl."""
 ZONES = {bookie: f"/{'xyz'[at % 3]}/d{at % 2}" for at, bookie in enumerate(FREE)}

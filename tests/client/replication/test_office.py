@@ -45,7 +45,7 @@ class Candidacy:
         office.elect()
 
     def close(self) -> None:
-        """Withdraw."""
+        """Withdraw the candidate from the election."""
         self.office.candidates.remove(self)
         self.office.elect()
 

@@ -34,7 +34,7 @@ class Counting:
         self._owner, self._arrived = owner, arrived
 
     def answered(self, entries: NDArray[np.int64], codes: NDArray[np.int32]) -> None:
-        """Pass it on, then report it."""
+        """Pass the responses on, then report them."""
         self._owner.answered(entries, codes)
         for entry in entries.tolist():
             self._arrived(entry)

@@ -51,7 +51,7 @@ class Tally:
     harmless: int = 0
     """Nothing read it, because the byte is not in use."""
     missed: int = 0
-    """In use, but not found."""
+    """The byte is in use, but nothing reported that it had changed."""
     left: int = 0
     """Found in bytes of a log that no reader needs: header, map, or between records. Reported, and left there."""
     unrepaired: int = 0

@@ -53,7 +53,7 @@ def test_a_dry_run_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_wrong_options(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, before anything runs."""
+    """A wrong option ends the job with one line, before anything runs."""
     assert run([*SMALL, *words]) == 1
     reported = capsys.readouterr().err
     assert says in reported
