@@ -69,10 +69,10 @@ def main(pairs: int, directory: Path) -> None:
         with BookKeeper(running[0].uri) as bk:
             ledgers = []
             for _ in range(pairs * len(kinds)):
-                with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=3) as ledger:
+                with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=3) as writer:
                     for _ in range(ENTRIES):
-                        ledger.append_async(bytes(PAYLOAD))
-                ledgers.append(ledger.id)
+                        writer.append_async(bytes(PAYLOAD))
+                ledgers.append(writer.id)
         for one in running:
             one.bookie.checkpoint()
         rows: dict[tuple[bool, bool], list[dict[str, float]]] = {kind: [] for kind in kinds}

@@ -346,7 +346,12 @@ def sipping(plan: Plan) -> Plan:
     """Peers take responses from the write cache slowly, or never, while both of its halves are filled and flushed."""
     rng = _rng(plan)
     slow = ("silent", "silent", "reader", "batch") if plan.seed % 2 else ("reader", "batch", "reader", "batch")
-    asking = {"requests": 60, "window": 20, "sip_bytes": rng.choice((500, 3000)), "pause_ns": rng.choice((0, 20 * MS))}
+    asking: dict[str, Any] = {
+        "requests": 60,
+        "window": 20,
+        "sip_bytes": rng.choice((500, 3000)),
+        "pause_ns": rng.choice((0, 20 * MS)),
+    }
     run = _run(
         plan,
         0,

@@ -6,7 +6,7 @@ a hint: a bookie that misses one closes the ledger's entry log later.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from bookie.errors import BookKeeperError
 from bookie.metrics.family import Family, Kind, Sample
@@ -73,5 +73,5 @@ class Announcements:
         )
 
 
-def _listed(failed: dict[str, Exception]) -> str:
+def _listed(failed: Mapping[str, Exception]) -> str:
     return ", ".join(f"{bookie} ({error})" for bookie, error in failed.items())

@@ -242,7 +242,7 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
     if not storage["uncached_read_bytes"]:
         storage["uncached_read_bytes"] = max(2 * int(storage["frame_bytes_max"]), 16 * MIB)  # type: ignore[arg-type]
     if not storage["read_cache_bytes"]:
-        memory = int(values["memoryLimitMb"]) or allowed_bytes()
+        memory = int(values["memoryLimitMb"]) or allowed_bytes()  # type: ignore[arg-type]
         storage["read_cache_bytes"] = max(memory // READ_CACHE_SHARE // MIB * MIB, READ_CACHE_BYTES_MIN)
     if storage["readahead_bytes"] == -1:
         storage["readahead_bytes"] = int(storage["read_cache_bytes"]) // 2  # type: ignore[arg-type]

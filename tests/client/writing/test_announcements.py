@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from tests.fixtures.whole_bookie import Running, whole_bookie
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
 
-SIZES = {"ensemble_size": 3, "write_quorum_size": 3, "ack_quorum_size": 2}
-ADDRESS = {"connect_timeout_s": 60, "add_timeout_s": 60, "read_timeout_s": 60}
+SIZES: dict[str, Any] = {"ensemble_size": 3, "write_quorum_size": 3, "ack_quorum_size": 2}
+TIMEOUTS = {"connect_timeout_s": 60, "add_timeout_s": 60, "read_timeout_s": 60}
 
 
 @contextmanager
@@ -108,7 +109,7 @@ def deferred(bk: BookKeeper) -> None:
 )
 def test_a_writer_that_closes_and_leaves_at_once(one_more: str, name: str, v2: bool) -> None:
     """Each bookie of the ensemble knows of the end when the client is closed, also if only V2 connections existed."""
-    with BookKeeper(one_more, use_v2_wire_protocol=v2, **ADDRESS) as bk:
+    with BookKeeper(one_more, use_v2_wire_protocol=v2, **TIMEOUTS) as bk:
         KINDS[name](bk)
         assert outcomes(bk)["partly"] == outcomes(bk)["failed"] == 0
 
@@ -118,7 +119,7 @@ def test_on_asyncio(one_more: str, v2: bool) -> None:
     """The same on asyncio."""
 
     async def main() -> None:
-        bk = aio.BookKeeper(one_more, use_v2_wire_protocol=v2, **ADDRESS)
+        bk = aio.BookKeeper(one_more, use_v2_wire_protocol=v2, **TIMEOUTS)
         async with bk, bk.create_ledger(**SIZES) as ledger:
             await ledger.append(b"x")
 
@@ -145,7 +146,7 @@ def test_a_writer_that_is_fenced(three: dict[str, Running]) -> None:
     """The recovery of an open ledger ends it at each bookie by its fence."""
     before = ended(three)
     uri = three["one"].uri
-    with BookKeeper(uri, **ADDRESS) as writing, BookKeeper(uri, **ADDRESS) as reading:
+    with BookKeeper(uri, **TIMEOUTS) as writing, BookKeeper(uri, **TIMEOUTS) as reading:
         ledger = writing.create_ledger(**SIZES)
         ledger.append(b"x")
         reading.open_ledger(ledger.id).close()
@@ -156,7 +157,7 @@ def test_a_bookie_that_joins_in_a_recovery(tmp_path: Path) -> None:
     """A bookie that replaces a lost one while a ledger is recovered was never fenced; the end is announced to it."""
     with bookies_in(tmp_path, 4) as four:
         uri = four["one"].uri
-        with BookKeeper(uri, **ADDRESS) as writing, BookKeeper(uri, use_v2_wire_protocol=True, **ADDRESS) as reading:
+        with BookKeeper(uri, **TIMEOUTS) as writing, BookKeeper(uri, use_v2_wire_protocol=True, **TIMEOUTS) as reading:
             ledger = writing.create_ledger(**{**SIZES, "ack_quorum_size": 3})
             ledger.append(b"x")
             ledger.append(b"y")  # above the LAC that the bookies know, so a recovery writes it again
@@ -181,7 +182,7 @@ def outcomes(bk: BookKeeper) -> dict[str, int]:
 
 def test_outcomes_are_counted(three: dict[str, Running]) -> None:
     """Each announced ledger counts once."""
-    with BookKeeper(three["one"].uri, **ADDRESS) as bk:
+    with BookKeeper(three["one"].uri, **TIMEOUTS) as bk:
         assert outcomes(bk) == {"succeeded": 0, "partly": 0, "failed": 0}
         for _ in range(2):
             normal(bk)
