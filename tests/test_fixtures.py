@@ -56,10 +56,11 @@ def test_a_run_that_died_stops_the_next_one_once(pytester: pytest.Pytester) -> N
     mark = pytester.path / ".pytest_cache" / "running"
     mark.parent.mkdir()
     mark.write_text(f"{dead_pid()} test_journal_commit.py::test_torn")
-    stopped = pytester.runpytest_inprocess("-p", "tests.fixtures.sentinel")
+    words = ("-p", "tests.fixtures.sentinel", f"--rootdir={pytester.path}")
+    stopped = pytester.runpytest_inprocess(*words)
     assert stopped.ret == 3
     stopped.stdout.fnmatch_lines(["*the last run died in test_journal_commit.py::test_torn*"])
-    pytester.runpytest_inprocess("-p", "tests.fixtures.sentinel").assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=1)
     assert not mark.exists()
 
 

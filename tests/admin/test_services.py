@@ -86,7 +86,7 @@ def test_a_bookie_tells_of_itself(bookie: BookieProcess, channel: Any, driver: M
     stub = stub_of(BookieStub, channel)
     info = stub.GetInfo(pb.GetInfoRequest(), timeout=CALL_S)
     assert (info.bookie_id, info.instance_id) == (bookie.id, driver.cluster.instance_id())
-    assert (info.state.state, list(info.features)) == ("writable", ["batchRead", "writeClose"])
+    assert (info.state.state, list(info.features)) == ("writable", ["batchRead", "bookieLoad", "writeClose"])
     assert "bookieHost" in info.cookie
     assert {disk.kind for disk in info.state.disks} >= {"ledger", "journal"}
     assert all(disk.total_bytes > disk.free_bytes > 0 for disk in info.state.disks)

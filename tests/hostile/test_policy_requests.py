@@ -61,7 +61,7 @@ class Stalled:
 def disks(monkeypatch: pytest.MonkeyPatch) -> Stalled:
     """Stalls the disks of every bookie that is started after it."""
     stalled = Stalled()
-    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (stalled.capacity,))
+    monkeypatch.setattr(bookie_info.BookieInfo.__init__, "__defaults__", (stalled.capacity, None))
     return stalled
 
 
