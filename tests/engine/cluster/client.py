@@ -86,11 +86,21 @@ class ConnectedClient(RealClient):
             epoch_ms=context.epoch_ms,
         )
         members = Members(store, cluster.changed)
-        await members.start()
         try:
+            await _started(members)
             await service._serve_sessions(environment, store)
         finally:
             members.close()
+
+
+async def _started(members: Members) -> None:
+    """Start as often as it takes, as an operator's service manager does while the store is out of reach."""
+    while True:
+        try:
+            return await members.start()
+        except MetadataStoreError:
+            members.close()
+            await asyncio.sleep(RETRY_S)
 
 
 class RecordedBookies(BookieClient):
