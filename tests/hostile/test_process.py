@@ -129,6 +129,7 @@ def test_frames_that_never_end(bookies: Bookies) -> None:
         assert within_budget(bookie)
 
 
+@pytest.mark.thorough
 def test_idle_connections(bookies: Bookies, many_descriptors: int) -> None:
     """S7: five thousand connections from one address cost little, slow nobody down, and can still send requests."""
     (bookie,) = bookies(1, serverMaxConnectionsPerAddress="0")

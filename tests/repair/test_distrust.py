@@ -91,6 +91,7 @@ def test_limbo_is_cleared_by_name(indexes: list[Path]) -> None:
     assert all(record.fenced for index in indexes for record in records(index))
 
 
+@pytest.mark.thorough
 def test_b17_a_start_without_a_journal_distrusts_what_it_may_lack(bookies: Callable[..., list[BookieProcess]]) -> None:
     """After a kill with entries in memory only, nothing of the open ledger is denied, and nothing more is accepted.
 

@@ -45,6 +45,7 @@ def test_l1_to_l14_cancelled_calls_that_once_failed() -> None:
     check(seeds_of("cancelled_seeds.txt"), cancels=True)
 
 
+@pytest.mark.thorough
 def test_l1_to_l14_cancelled_calls() -> None:
     """Calls are cancelled at any await and made again: no entry is left out, added twice or stuck."""
     check(range(FIRST, FIRST + CANCELS), cancels=True)

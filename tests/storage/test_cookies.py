@@ -96,6 +96,7 @@ def test_the_worked_example() -> None:
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
+@pytest.mark.thorough
 def test_any_text_survives_its_escapes(host: str, directory: str) -> None:
     """Tabs, quotes, control characters and other alphabets are written as ASCII and read back unchanged."""
     cookie = Cookie(bookie_id=host, journal_directories=directory, ledger_directories=f"1\t{directory}")

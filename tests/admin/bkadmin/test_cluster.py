@@ -52,6 +52,7 @@ def ledger_on(driver: MetadataDriver, bookies: list[str]) -> int:
     return ledger
 
 
+@pytest.mark.thorough
 def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) -> None:
     """PL5: a bookie that does not answer is listed as failed, and the exit code is 3."""
     listed = bkadmin("listbookies", "-o", "json")

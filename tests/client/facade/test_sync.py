@@ -238,6 +238,7 @@ def test_leaving_with_an_error_closes_behind_what_was_acknowledged(uri: str) -> 
             assert reader.last_add_confirmed == 0
 
 
+@pytest.mark.thorough
 def test_leaving_after_a_fence_tells_the_fence(uri: str) -> None:
     """The error is the fence; that the ledger could not be closed is only a note."""
     with BookKeeper(uri) as bk:

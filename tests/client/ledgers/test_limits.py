@@ -99,6 +99,7 @@ def test_br10_memory_stays_flat_under_torn_answers(shelf: Shelf) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 def test_br14_large_batches_through_tls(shelf: Shelf, tmp_path: Path, v2: bool) -> None:
     """BR14, L14: batches of 5 MB in V2 over TLS have valid digests and the bytes that were written."""
     ca = Authority(tmp_path / "ca")

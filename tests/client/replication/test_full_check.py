@@ -14,7 +14,10 @@ from bookie.errors import RequestTimeout
 from bookie.metadata.records.replication import Check
 from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
 
-pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+pytestmark = [
+    pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
+    pytest.mark.thorough,
+]
 
 
 def checked(cluster: Cluster, **keys: Any) -> dict[str, int]:
