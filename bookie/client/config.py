@@ -138,6 +138,10 @@ class ClientConfig(SettingsOf):
     """
     outstanding_bytes_max: int = key("maxOutstandingAddBytes", 64 << 20, low=1 << 20)
     """The highest number of bytes in the unacknowledged adds of a handle. Ours."""
+    waiting_bytes_max: int = key("maxWaitingAddBytes", 64 << 20, low=1 << 20)
+    """The highest number of bytes in adds by asyncio's `append_async` that wait for room in a handle, with
+    `WAITING_BYTES` more for each; further ones raise TooManyRequests. Ours.
+    """
     explicit_lac_interval_s: float = key("explicitLacInterval", 0.0, scale=MS)
     """How often the writer sends the explicit LAC; 0 means never."""
     delay_ensemble_change: bool = key("delayEnsembleChange", default=False)

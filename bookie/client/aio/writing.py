@@ -189,6 +189,7 @@ class WriteHandle(Writing):
 
         Raises:
             IncorrectParameter: The entry does not fit into a frame.
+            TooManyRequests: As many entries wait for room as `maxWaitingAddBytes` permits; `await drain()` first.
             LedgerClosed: The handle was closed, or an earlier add failed.
         """
         return self.writer.append_soon(data)
@@ -251,6 +252,7 @@ class AdvancedWriteHandle(Writing):
         Raises:
             DuplicateEntryId: An entry with this id was added before.
             IncorrectParameter: The id is negative, or the entry does not fit into a frame.
+            TooManyRequests: As many entries wait for room as `maxWaitingAddBytes` permits; `await drain()` first.
             LedgerClosed: The handle was closed, or an earlier add failed.
         """
         return self.writer.append_soon(data, self.checked(entry))

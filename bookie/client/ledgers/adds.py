@@ -77,13 +77,14 @@ class Adds(ABC):
         """Add an entry, at once or when there is room and the rate limit allows it, and return a future of its id.
 
         Entries are added in the order of the calls. One whose future is cancelled before it was added never is. Raises
-        LedgerClosed, IncorrectParameter or DuplicateEntryId, unless only the future can tell.
+        LedgerClosed, IncorrectParameter or DuplicateEntryId, unless only the future can tell, and TooManyRequests if
+        too many wait already.
         """
         add = None if self._rate.limited or self._must_wait(entry) else self.try_append(payload, entry)
         if add is not None:
             return future_of(add)
         copied = self._copied(payload)
-        return self._line.join(lambda caller: self._accepted(copied, entry, caller))
+        return self._line.join(len(copied), lambda caller: self._accepted(copied, entry, caller))
 
     @property
     def drained(self) -> bool:

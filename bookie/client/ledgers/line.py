@@ -6,8 +6,12 @@ from typing import Any
 
 from bookie._fast.client.write_window import Add
 from bookie.client.ledgers.throttle import Backpressure, Caller
+from bookie.errors import TooManyRequests
 
 __all__ = ["future_of", "Line"]
+
+WAITING_BYTES = 2048
+"""About what the task and the futures of an add in line take, beside its payload."""
 
 
 def future_of(add: Add) -> asyncio.Future[int]:
@@ -18,17 +22,28 @@ def future_of(add: Add) -> asyncio.Future[int]:
 
 
 class Line:
-    """Adds that wait until they are accepted. They have their places by the time that `join` returns."""
+    """Adds that wait until they are accepted, of `bytes_max` bytes at most. They have their places by the time that
+    `join` returns.
+    """
 
-    def __init__(self, backpressure: Backpressure) -> None:
+    def __init__(self, backpressure: Backpressure, bytes_max: int) -> None:
         self._backpressure = backpressure
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._waiting: dict[asyncio.Task[None], asyncio.Future[int]] = {}
 
-    def join(self, accept: Callable[[Caller], Coroutine[Any, Any, Add]]) -> asyncio.Future[int]:
-        """Return a future of the id of an add, which `accept` waits for at the given place.
+    def join(self, size: int, accept: Callable[[Caller], Coroutine[Any, Any, Add]]) -> asyncio.Future[int]:
+        """Return a future of the id of an add of `size` bytes, which `accept` waits for at the given place.
 
-        If the future is cancelled before the add was accepted, it never is.
+        If the future is cancelled before the add was accepted, it never is. Raises TooManyRequests if the line is full.
         """
+        taken = size + WAITING_BYTES
+        if self._waiting and self._bytes + taken > self._bytes_max:
+            raise TooManyRequests(
+                f"{len(self._waiting)} adds wait for room already, and maxWaitingAddBytes is {self._bytes_max}: await"
+                " drain() between adds"
+            )
+        self._bytes += taken
         loop = asyncio.get_running_loop()
         caller = self._backpressure.enter()
         future: asyncio.Future[int] = loop.create_future()
@@ -37,6 +52,7 @@ class Line:
 
         def left(_: asyncio.Task[None]) -> None:
             del self._waiting[task]
+            self._bytes -= taken
             self._backpressure.leave(caller)
 
         task.add_done_callback(left)

@@ -120,7 +120,7 @@ class LedgerWriter(Adds):
         self._explicit_lac = ExplicitLac(context.bookies, self._window, digest)
         self._rate = RateLimit(config.throttle_per_s, burst=config.throttle_per_s)
         self._backpressure = Backpressure(config.backpressure_wait_s, in_order=not advanced)
-        self._line = Line(self._backpressure)
+        self._line = Line(self._backpressure, config.waiting_bytes_max)
         self._flags = Flags.RECOVERY_ADD | Flags.HIGH_PRIORITY if self._recovers else Flags.NONE
         self._senders = [self._sender(k, bookie) for k, bookie in enumerate(known.metadata.segments[-1].bookies)]
         self._scheduled = False

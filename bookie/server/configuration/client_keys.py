@@ -113,7 +113,7 @@ APPLICATIONS = {
     "auto-recovery closes the ledgers that it opens, and leaves the explicit LAC to their writers":
         "explicitLacInterval",
     "auto-recovery has limits of its own for copies in flight; these are of the handles of applications":
-        "maxOutstandingAddBytes maxOutstandingAdds maxReadBytesInFlight waitTimeoutOnBackpressureMs",
+        "maxOutstandingAddBytes maxOutstandingAdds maxReadBytesInFlight maxWaitingAddBytes waitTimeoutOnBackpressureMs",
     "only the client for threads, which auto-recovery does not use, has it":
         "callTimeoutSec maxDirectConnectionsPerBookie",
     "for the bookie's client, `clientTrustStore` switches TLS on": "tlsEnabled",

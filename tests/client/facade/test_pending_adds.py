@@ -66,6 +66,21 @@ def test_adds_wait_in_the_order_of_the_calls(uri: str) -> None:
     asyncio.run(scenario())
 
 
+def test_the_line_is_bounded(uri: str) -> None:
+    """Beyond `maxWaitingAddBytes` an add is refused at once; what was accepted is stored, and there is room later."""
+
+    async def scenario() -> None:
+        async with BookKeeper(uri, **SMALL, maxWaitingAddBytes=1 << 20) as bk, bk.create_ledger() as ledger:
+            payload = b"x" * 100_000
+            adds: list[asyncio.Future[int]] = []
+            with pytest.raises(TooManyRequests, match=r"maxWaitingAddBytes is 1048576: await drain\(\) between"):
+                adds.extend(ledger.append_async(payload) for _ in range(100))
+            assert await asyncio.gather(*adds) == list(range(2 + (1 << 20) // 102_048))
+            assert await ledger.append_async(payload) == len(adds)
+
+    asyncio.run(scenario())
+
+
 def test_draining_bounds_what_waits(uri: str) -> None:
     """Who drains after each call has at most one add in line; draining of a closed ledger says that it is closed."""
 
