@@ -201,6 +201,8 @@ class Adds(ABC):
         before it are acknowledged, and `gap_wait_s` seconds later (None: GAP_WAIT_S).
         """
         await self._line.accepted()
+        if not self._window.advanced:  # there, a caller may wait for an id that nobody adds
+            await self._backpressure.passed()
         last = self._window.next - 1
         while self._window.head <= last:
             missing = self._window.first_missing

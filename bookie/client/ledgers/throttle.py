@@ -64,7 +64,13 @@ class Backpressure:
     def leave(self, caller: "Caller") -> None:
         """Give up a place among those that wait."""
         self.waiting.remove(caller)
+        caller.left.set_result(None)
         self.made(1)  # it may have been woken for room that it did not take
+
+    async def passed(self) -> None:
+        """Wait until all that wait now have got their room or given up."""
+        if self.waiting:
+            await asyncio.wait([caller.left for caller in self.waiting])
 
     def made(self, places: int | None = None) -> None:
         """Wake the first `places` callers; None wakes all."""
@@ -77,6 +83,8 @@ class Caller:
 
     def __init__(self) -> None:
         self._woken = asyncio.get_running_loop().create_future()
+        self.left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Is done when it waits no longer."""
 
     async def woken(self) -> None:
         """Wait for the next `wake`, or for one since the last return."""

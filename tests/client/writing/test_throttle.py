@@ -71,7 +71,7 @@ class Acknowledged(Adds):
         )
         self._rate = RateLimit(per_s, burst=per_s)
         self._backpressure = Backpressure()
-        self._line = Line(self._backpressure)
+        self._line = Line(self._backpressure, 1 << 20)
         self._loop = loop
         self._scheduled = False
         self.times: list[float] = []
@@ -102,7 +102,7 @@ class Slow(Adds):
         )
         self._rate = RateLimit(0)
         self.room = self._backpressure = Backpressure(in_order=not advanced)
-        self._line = Line(self.room)
+        self._line = Line(self.room, 1 << 20)
         self._loop = loop
         self._scheduled = False
         self._unanswered: list[int] = []
