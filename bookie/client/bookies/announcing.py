@@ -43,9 +43,9 @@ class Announcements:
             await asyncio.wait(self._under_way, timeout=SETTLE_S)
 
     async def _announce(self, ledger: int, master_key: bytes, bookies: Collection[str]) -> None:
-        told = await asyncio.gather(*(self._tell(bookie, ledger, master_key) for bookie in bookies))
-        failed = {bookie: error for bookie, error in zip(bookies, told, strict=True) if isinstance(error, Exception)}
-        well = sum(one is True for one in told)
+        answers = await asyncio.gather(*(self._send(bookie, ledger, master_key) for bookie in bookies))
+        failed = {bookie: error for bookie, error in zip(bookies, answers, strict=True) if isinstance(error, Exception)}
+        well = sum(answer is True for answer in answers)
         if not well and not failed:
             return  # no bookie listens
         outcome = SUCCEEDED if not failed else PARTLY if well else FAILED
@@ -57,7 +57,7 @@ class Announcements:
         else:
             log.info("write close failed ledger=%d: %s", ledger, _listed(failed))
 
-    async def _tell(self, bookie: str, ledger: int, master_key: bytes) -> bool | BookKeeperError:
+    async def _send(self, bookie: str, ledger: int, master_key: bytes) -> bool | BookKeeperError:
         try:
             return await self._write_close(bookie, ledger, master_key)
         except BookKeeperError as error:

@@ -78,12 +78,14 @@ class BookieClient:
 
         Announcements that ledgers ended get a second before.
         """
-        await self.announcements.settle()
-        self._closed = True
-        for peer in self._peers.values():
-            peer.direct.close()
-        error = ClientClosed("the client was closed")
-        await asyncio.gather(*(peer.close(error) for peer in self._peers.values()))
+        try:
+            await self.announcements.settle()
+        finally:
+            self._closed = True
+            for peer in self._peers.values():
+                peer.direct.close()
+            error = ClientClosed("the client was closed")
+            await asyncio.gather(*(peer.close(error) for peer in self._peers.values()))
 
     # --- adds ---------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ WAITING_BYTES = 2048
 def future_of(add: Add) -> asyncio.Future[int]:
     """Return a future of the id of an add that was accepted in this turn of the loop."""
     future: asyncio.Future[int] = asyncio.Future(loop=asyncio.get_running_loop())
-    add.tell(_Told(add, future))
+    add.tell(_Relay(add, future))
     return future
 
 
@@ -85,11 +85,11 @@ async def _wait(accept: Callable[[], Coroutine[Any, Any, Add]], future: asyncio.
         if not future.done():
             future.set_exception(error)
     else:
-        _tell(add, future)
+        _relay(add, future)
 
 
-class _Told:
-    """Is told when an add has ended, and passes it on."""
+class _Relay:
+    """Passes the end of an add on to a future."""
 
     __slots__ = ("_add", "_future")
 
@@ -105,12 +105,12 @@ class _Told:
             self._future.set_result(self._add.result())
         except Exception as error:  # noqa: BLE001 - it is what the caller asks for
             self._future.set_exception(error)
-            self._future.exception()  # it is no secret if nobody asks: `flush` and all later adds raise it, too
+            self._future.exception()  # asyncio need not log it: `flush` and all later adds raise it, too
 
 
-def _tell(add: Add, future: asyncio.Future[int]) -> None:
-    told = _Told(add, future)
+def _relay(add: Add, future: asyncio.Future[int]) -> None:
+    relay = _Relay(add, future)
     if not add.done():
-        add.tell(told)
+        add.tell(relay)
     elif not future.done():
-        told.set_result(None)
+        relay.set_result(None)

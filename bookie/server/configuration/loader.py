@@ -73,9 +73,11 @@ MASK = "********"
 CURRENT_NAME = {key.old: key.name for key in KEYS.values() if key.old}
 WHY_IGNORED = {name: reason for reason, names in IGNORED.items() for name in names.split()}
 TYPO_LIKENESS = 0.85
-READ_CACHE_SHARE = 4
-READ_CACHE_BYTES_MIN = 2 * MIB
 """From this ratio of `difflib` on, from 0 to 1, an unknown key is taken for a misspelt known one."""
+READ_CACHE_SHARE = 4
+"""The read cache gets the memory of all budgets divided by this, unless its size is set."""
+READ_CACHE_BYTES_MIN = 2 * MIB
+"""The size of two segments."""
 
 
 @dataclass(frozen=True, slots=True)

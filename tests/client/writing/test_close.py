@@ -9,6 +9,7 @@ import pytest
 
 from bookie.client.bookies import BookieClient
 from bookie.client.config import ClientConfig
+from bookie.errors import ClientClosed
 from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
 from bookie.metadata.records.ledger_metadata import LedgerState
 from bookie.pb import wire_pb2 as pb
@@ -52,3 +53,27 @@ def test_write_close_is_told_and_not_waited_for(five: list[BookieProcess]) -> No
 
     with V3Peer() as listening, V3Peer() as other:
         run(scenario(listening, other))
+
+
+def test_a_close_that_is_cancelled_leaves_no_connection() -> None:
+    """Whoever does not wait for the announcements of a client that is closed has closed it all the same."""
+
+    async def scenario(listening: V3Peer) -> None:
+        async def registered(_: str) -> bytes:
+            endpoint = bookie_endpoint("127.0.0.1", listening.port)
+            return BookieServiceInfo((endpoint,), {"pybk.v3.ext": "writeClose"}).to_bytes()
+
+        bookies = BookieClient(ClientConfig(use_v2_wire_protocol=False, read_timeout_s=0), registered)
+        bookies.announce_end(7, DIGEST.master_key, ["listening"])
+        assert (await there(listening.ask)).header.operation == pb.WRITE_CLOSE
+        closing = asyncio.ensure_future(bookies.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert await there(lambda: listening.sock.recv(1)) == b""
+        with pytest.raises(ClientClosed):
+            await bookies.bookie_info("listening")
+
+    with V3Peer() as listening:
+        run(scenario(listening))
