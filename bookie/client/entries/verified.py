@@ -185,9 +185,9 @@ class EntryBatch(Sequence[Entry]):
         """Return where the payloads begin and end in `buffer`.
 
         Returns:
-            The starts and the ends, int64 arrays of shape (n,).
+            The starts and the ends, int64 arrays of shape (n,), which the caller may change.
         """
-        return self._offsets[:-1] + self._overhead, self._offsets[1:]
+        return self._offsets[:-1] + self._overhead, self._offsets[1:].copy()  # others may have the same offsets
 
     def stored(self, place: int) -> memoryview:
         """Return an entry as the bookie stores it, with header and digest.

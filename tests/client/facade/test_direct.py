@@ -104,6 +104,17 @@ def test_the_same_results(uri: str, v2: bool) -> None:
             )
 
 
+def test_what_callers_do_with_spans_stays_theirs(uri: str) -> None:
+    """Entries of one size share nothing that a caller can change."""
+    ledger = written(uri, [b"first", b"other"])
+    with BookKeeper(uri) as bk, bk.open_ledger(ledger) as reader:
+        warm(reader)
+        with only_direct(reader):
+            starts, ends = reader.read(0).payload_spans()
+            starts[:], ends[:] = 0, 0
+            assert contents(reader.read(1)) == [(1, b"other")]
+
+
 def test_the_same_errors(uri: str, v2: bool) -> None:
     """Wrong arguments, entries above the LAC and closed handles are the event loop's errors, as ever."""
     ledger = written(uri)
