@@ -27,7 +27,7 @@ class Policy(Placement):
         self.read_only: frozenset[str] = frozenset()
         self.members: frozenset[str] = frozenset()
         self.info: Mapping[str, BookieInfo] = {}
-        self.free: Mapping[str, int] = {}
+        self.weights: Mapping[str, int] = {}
         self._draws: dict[str, Drawn] = {}
         self._all: Pool | None = None
 
@@ -47,11 +47,11 @@ class Policy(Placement):
         self.info = dict(known)
         self.weights_changed(weights_of(known, self.config.load_weight))
 
-    def weights_changed(self, free_bytes: Mapping[str, int]) -> None:
+    def weights_changed(self, weights: Mapping[str, int]) -> None:
         """Take over the weights of the bookies: their free bytes, unless load counts as well. Those of bookies that are
         not named are unknown.
         """
-        self.free = dict(free_bytes)
+        self.weights = dict(weights)
         if self.config.weighted_placement:
             self.changed()
 
@@ -65,7 +65,7 @@ class Policy(Placement):
         if drawn is None:
             drawn = self._draws[bookie] = Drawn()
         drawn.count += 1
-        drawn.capped += weight < self.free.get(bookie, 0)
+        drawn.capped += weight < self.weights.get(bookie, 0)
         drawn.weight = weight
 
     def changed(self) -> None:
@@ -74,15 +74,15 @@ class Policy(Placement):
 
     def limits(self, bookies: Sequence[str]) -> Limits:
         """Return the limits of the weights of these candidates."""
-        free = [self.free.get(bookie, 0) for bookie in bookies]
-        return limits_of(free, self.config.weight_multiple_max, self.config.weight_cap)
+        weights = [self.weights.get(bookie, 0) for bookie in bookies]
+        return limits_of(weights, self.config.weight_multiple_max, self.config.weight_cap)
 
     def pool(self, bookies: Sequence[str]) -> Pool:
         """Return a pool to draw from these candidates, by weight if that is configured."""
         if not self.config.weighted_placement or not bookies:
             return Pool(bookies, None, self.random)
-        limits, free = self.limits(bookies), self.free
-        weights = [limits.weight(free.get(bookie, 0)) for bookie in bookies]
+        limits = self.limits(bookies)
+        weights = [limits.weight(self.weights.get(bookie, 0)) for bookie in bookies]
         return Pool(bookies, weights, self.random, self.note)
 
     @property

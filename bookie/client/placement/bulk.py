@@ -45,7 +45,7 @@ class Bulk:
             self._names = sorted(self._racks.members)
             place = {name: at for at, name in enumerate(self._names)}
             self._rack_of = np.array([place[self._racks.rack_of[one]] for one in self.writable], dtype=np.intp)
-            self._free = np.array([policy.free.get(one, 0) for one in self.writable], dtype=np.float64)
+            self._free = np.array([policy.weights.get(one, 0) for one in self.writable], dtype=np.float64)
 
     def ensembles(self, count: int, size: int, write_quorum: int) -> Places:
         """Return `count` ensembles as an array of shape (count, size). Raises NotEnoughBookies."""

@@ -82,7 +82,7 @@ class PlacedPolicy(Policy):
     def racks_of(self, bookies: Sequence[str]) -> Racks:
         """Return these candidates by rack."""
         of = self.locations.of
-        return Racks({bookie: of(bookie) for bookie in bookies}, self.free, self.config, self.random, self.note)
+        return Racks({bookie: of(bookie) for bookie in bookies}, self.weights, self.config, self.random, self.note)
 
     @property
     def racks(self) -> Racks:
