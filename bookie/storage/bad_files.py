@@ -22,7 +22,7 @@ HEADER = struct.Struct(">4siqi")
 HEADER_BYTES = 1024
 MAP_HEAD = struct.Struct(">iqqi")
 MAGIC, VERSION = b"BKLO", 1
-TOLD_MOST = 100
+REPORTED_MAX = 100
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def tell_bad_logs(directory: Path) -> int:
     found = 0
     for bad in bad_logs(directory):
         found += 1
-        if found <= TOLD_MOST:
+        if found <= REPORTED_MAX:
             log.error(
                 "an entry log is damaged",
                 extra={
@@ -96,8 +96,8 @@ def tell_bad_logs(directory: Path) -> int:
                     " what the index expects; until then clients read its entries from other replicas",
                 },
             )
-    if found > TOLD_MOST:
-        log.error("more entry logs are damaged", extra={"directory": directory, "more": found - TOLD_MOST})
+    if found > REPORTED_MAX:
+        log.error("more entry logs are damaged", extra={"directory": directory, "more": found - REPORTED_MAX})
     return found
 
 

@@ -152,7 +152,7 @@ ELSEWHERE: dict[str, str] = {
     "LIMBO_WRITES": "tests/hostile/test_statuses.py",
     "OPEN_COLLECTED": "tests/fast/test_collector.py",
     "RELEASED_EARLY": "tests/fast/test_entrylog_ids.py",
-    "RISE_UNTOLD": "tests/fast/test_long_polls.py",
+    "RISE_UNANNOUNCED": "tests/fast/test_long_polls.py",
     "STALE_LEAF": "tests/fast/test_index_view.py",
     "UNPIN_ONCE": "tests/hostile/test_slow_readers.py",
 }

@@ -291,9 +291,9 @@ def test_watches_of_a_ledger_that_ended_leave_one_function_behind(zookeeper_clus
     reader = zookeeper_cluster.connect()
     reader.ledgers.create(11, METADATA)
     for _ in range(20):
-        told = threading.Event()
-        watch = reader.ledgers.watch(11, lambda _, told=told: told.set())  # type: ignore[misc]
-        assert told.wait(60)
+        changed = threading.Event()
+        watch = reader.ledgers.watch(11, lambda _, changed=changed: changed.set())  # type: ignore[misc]
+        assert changed.wait(60)
         watch.close()
     assert [len(kept) for kept in _functions(reader).values()] == [1]
     versions: queue.Queue[int] = queue.Queue()

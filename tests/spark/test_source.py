@@ -183,21 +183,21 @@ def test_passwords(world: SparkCluster) -> None:
     assert len(world.ids(ledgers=str(ledger), password=PASSWORD.decode())) == 3
     assert len(world.ids(ledgers=str(ledger), verifyDigest="false")) == 3
     for wrong in ({}, {"password": "guess"}):
-        told = world.refused(ledgers=str(ledger), **wrong)
-        assert "UnauthorizedAccess" in told
-        assert f"ledger {ledger}: wrong password" in told
-        assert "guess" not in told
-    told = world.refused(ledgers=str(ledger), password=PASSWORD.decode(), digestType="CRC32")
-    assert "DigestMismatch" in told
+        message = world.refused(ledgers=str(ledger), **wrong)
+        assert "UnauthorizedAccess" in message
+        assert f"ledger {ledger}: wrong password" in message
+        assert "guess" not in message
+    message = world.refused(ledgers=str(ledger), password=PASSWORD.decode(), digestType="CRC32")
+    assert "DigestMismatch" in message
 
 
 def test_a_deleted_ledger(world: SparkCluster) -> None:
     """An error with the remedy; with failOnDataLoss=false the others are read."""
     gone, left = world.ledger(3), world.ledger(3)
     world.client.delete_ledger(gone)
-    told = world.refused(ledgers=f"{gone},{left}")
-    assert f"ledger {gone} is deleted" in told
-    assert "set failOnDataLoss=false" in told
+    message = world.refused(ledgers=f"{gone},{left}")
+    assert f"ledger {gone} is deleted" in message
+    assert "set failOnDataLoss=false" in message
     assert world.ids(ledgers=f"{gone},{left}", failOnDataLoss="false") == [(left, entry) for entry in range(3)]
 
 
@@ -214,7 +214,7 @@ def test_entries_that_no_bookie_has(world: SparkCluster) -> None:
         driver.ledgers.write(ledger, replace(known.value, segments=segments), known.version)
     finally:
         driver.stop()
-    told = world.refused(ledgers=str(ledger))
-    assert f"entry 4 of ledger {ledger} is not read" in told
+    message = world.refused(ledgers=str(ledger))
+    assert f"entry 4 of ledger {ledger} is not read" in message
     left = [entry for _, entry in world.ids(ledgers=str(ledger), failOnDataLoss="false")]
     assert left == [*range(4), *range(7, 20)]

@@ -44,7 +44,7 @@ cdef inline bint lac_holds(int64_t lac) noexcept nogil:
     """Return whether a LAC names an entry that can be stored, or no entry (negative)."""
     return lac <= ENTRY_ID_MAX
 
-cdef inline int64_t lac_told(int64_t lac) noexcept nogil:
+cdef inline int64_t valid_lac(int64_t lac) noexcept nogil:
     """Return a LAC as stored by older versions, or -1 if no entry can have that id."""
     return lac if lac <= ENTRY_ID_MAX else -1
 

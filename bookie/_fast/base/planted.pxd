@@ -62,7 +62,7 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_SHORT_LEDGER_IDS
         PLANT_V3_FENCE_LOST
         PLANT_LIMBO_DENIES
-        PLANT_RISE_UNTOLD
+        PLANT_RISE_UNANNOUNCED
         PLANT_FORCE_EARLY
         PLANT_LAC_NOT_REPLAYED
         PLANT_KEY_NOT_JOURNALED

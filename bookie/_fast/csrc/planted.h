@@ -62,7 +62,7 @@ enum {
     PLANT_SHORT_LEDGER_IDS, /* reads of the second protocol take the low 32 bits of the ledger id */
     PLANT_V3_FENCE_LOST, /* the third protocol's flag for fences is taken for a plain read */
     PLANT_LIMBO_DENIES, /* the bookie denies entries of a ledger of which it may have lost some */
-    PLANT_RISE_UNTOLD, /* long polls do not learn that an add has raised the LAC */
+    PLANT_RISE_UNANNOUNCED, /* long polls do not learn that an add has raised the LAC */
     PLANT_FORCE_EARLY, /* a force is acknowledged before what came before it is on disk */
     PLANT_LAC_NOT_REPLAYED, /* replay skips explicit LACs */
     PLANT_KEY_NOT_JOURNALED, /* a key that replaces an empty one is not journaled before the ledger is indexed */

@@ -10,7 +10,7 @@ from bookie._fast.base.planted cimport (
     PLANT_FENCE_IN_MEMORY,
     PLANT_FENCE_RACE,
     PLANT_LIMBO_WRITES,
-    PLANT_RISE_UNTOLD,
+    PLANT_RISE_UNANNOUNCED,
     PLANT_SECOND_FENCE_EARLY,
     bk_planted,
 )
@@ -122,7 +122,7 @@ cdef Status add_locked(Storage* stores, Store* store, Shard* shard, int64_t id, 
         lac = load_i64(data + 16)
         if lac > ledger.lac:
             ledger.lac = lac
-            watchers[0] = 0 if bk_planted(PLANT_RISE_UNTOLD) else take_watchers(ledger, True)
+            watchers[0] = 0 if bk_planted(PLANT_RISE_UNANNOUNCED) else take_watchers(ledger, True)
     group[0] = 0
     if stores.write_data:
         group[0] = journal_append(journal_of(stores, id), data, size)

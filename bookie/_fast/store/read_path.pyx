@@ -2,7 +2,7 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from bookie._fast.base.bounds cimport lac_told
+from bookie._fast.base.bounds cimport valid_lac
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.op_stats cimport op_note_shared
@@ -400,7 +400,7 @@ cdef Status last_lac(Reading* reading, int64_t ledger, int64_t entry, int64_t* l
     answer_from_disk(reading, &request, &answer)
     status = answer.status if answer.status != NO_ENTRY else IO_ERROR
     if status == OK and answer.bytes >= LENGTH_PREFIX + ENTRY_LAC_MIN:
-        lac[0] = lac_told(load_i64(answer.parts[0].base + LENGTH_PREFIX + LAC_AT))
+        lac[0] = valid_lac(load_i64(answer.parts[0].base + LENGTH_PREFIX + LAC_AT))
     answer_release(&answer)
     return status
 

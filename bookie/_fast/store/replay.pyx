@@ -6,7 +6,7 @@ that cannot be stored puts its ledger into quarantine, and replay continues.
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from bookie._fast.base.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, lac_told
+from bookie._fast.base.bounds cimport HALF_OVERHEAD, LAC_PACKET_MIN, STORED_KEY_MAX, STORED_LAC_MAX, ids_hold, valid_lac
 from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.file cimport Files
@@ -115,7 +115,7 @@ cdef Status replay_lac(Replay* replay, Shard* shard, Ledger* ledger, const Journ
         return OK
     if not ledger_set_lac(ledger, record.data + 20, size):
         return NO_MEMORY
-    if lac_told(lac) > ledger.lac:
+    if valid_lac(lac) > ledger.lac:
         ledger.lac = lac
     ledger_mark_changed(&shard.ledgers, ledger)
     return OK
@@ -166,7 +166,7 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
         if record.kind > ledger.last and not bk_planted(PLANT_LAST_NOT_RAISED):
             ledger.last = record.kind
         if record.length >= ENTRY_LAC_MIN:
-            lac = lac_told(load_i64(record.data + 16))
+            lac = valid_lac(load_i64(record.data + 16))
             if lac > ledger.lac:
                 ledger.lac = lac
     pthread_mutex_unlock(&shard.lock)

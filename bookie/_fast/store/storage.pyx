@@ -8,7 +8,7 @@ import numpy
 
 from bookie._fast.cache.readahead import POLICIES
 
-from bookie._fast.base.bounds cimport LAC_PACKET_MIN, lac_told
+from bookie._fast.base.bounds cimport LAC_PACKET_MIN, valid_lac
 from bookie._fast.base.cursor cimport load_i64
 from bookie._fast.base.file cimport Files, sync_dir
 from bookie._fast.base.op_stats cimport op_view
@@ -135,7 +135,7 @@ cdef Status load_ledger(void* context, const LedgerRecord* record) noexcept nogi
     elif record.lac_size:
         if not ledger_set_lac(ledger, record.lac, record.lac_size):
             return NO_MEMORY
-        ledger.lac = lac_told(load_i64(record.lac + 8))
+        ledger.lac = valid_lac(load_i64(record.lac + 8))
     return OK
 
 

@@ -15,7 +15,7 @@ cdef enum:
 Rows = namedtuple("Rows", "ledger entry position lac length size kind ok values ends")
 
 
-cdef bint asked_for(const Sheet* sheet, int64_t ledger) noexcept nogil:
+cdef bint in_ranges(const Sheet* sheet, int64_t ledger) noexcept nogil:
     cdef size_t low = 0, high = sheet.ranges_count, middle
     if sheet.ranges == NULL:
         return True
@@ -90,7 +90,7 @@ cdef Status sheet_put(Sheet* sheet, int64_t ledger, int64_t entry, int64_t posit
     cdef size_t row = sheet.rows, payload = 0, overhead
     cdef bint ok = True
     cdef const Digest* own = NULL
-    if not asked_for(sheet, ledger):
+    if not in_ranges(sheet, ledger):
         return Status.OK
     if sheet.asks and kind == ROW_ENTRY and not look_up(sheet, ledger, &own):
         sheet.unknown = True

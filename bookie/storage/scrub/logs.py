@@ -174,7 +174,7 @@ class _Scan:
         self._open = of.scrubber.is_open(log_id)
         self._sums: dict[int, int] | None = {}
         self._odd = False
-        self._asked_index = True
+        self._index_readable = True
         self.done = LogScrubbed()
 
     def run(self) -> LogScrubbed:
@@ -230,8 +230,8 @@ class _Scan:
         self.done.live += int((size[live] + LENGTH_PREFIX).sum())
         self._add_up(ledger, size)
         self._odd = self._odd or bool((verdict == DISAGREES).any())
-        if (verdict == UNKNOWN).any() and self._asked_index:
-            self._asked_index = False
+        if (verdict == UNKNOWN).any() and self._index_readable:
+            self._index_readable = False
             self._find(Kind.INDEX, "the index cannot tell where entries of this log are")
         for i in np.flatnonzero(~ok & (verdict != UNKNOWN)).tolist():
             if self._of.digests(int(ledger[i])) is None:

@@ -53,7 +53,7 @@ class Bookie:
         self.inherited = -1
         self._runtime = runtime
         self.configure(plan)
-        self._asked = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte tells the process to stop
+        self._stopping = mmap.mmap(-1, mmap.PAGESIZE)  # its first byte tells the process to stop
         self._world = world
         self._root = root
         self._pid = 0
@@ -70,12 +70,12 @@ class Bookie:
 
     def stop(self) -> None:
         """Ask the process to stop cleanly; it ends later."""
-        self._asked[0] = 1
+        self._stopping[0] = 1
 
     def start(self) -> None:
         """Start a process on the bookie's disk, which serves once it has recovered."""
         assert not self.up
-        self._asked[0] = 0
+        self._stopping[0] = 0
         self.starts += 1
         self._output, writing = os.pipe()
         pid, thread = self._runtime.fork(self.process)
@@ -91,7 +91,7 @@ class Bookie:
         if not self.up or self._runtime.alive(self.process):
             return False
         status = self._wait()
-        if status != Exit.KILLED and not (status == Exit.ENDED and self._asked[0]):
+        if status != Exit.KILLED and not (status == Exit.ENDED and self._stopping[0]):
             self.findings.append(f"bookie {self.name} ended with status {status}: {self._said()}")
         os.close(self._output)
         self.up = False
@@ -131,7 +131,7 @@ class Bookie:
             engine = Engine(self.plan, self._root, self.boot)
             engine.start()
             unset = threading.Event()
-            while not self._asked[0]:
+            while not self._stopping[0]:
                 unset.wait(LOOK_S)
             engine.stop()
             self._runtime.exit(Exit.ENDED)
