@@ -20,7 +20,7 @@ from bookie.server.configuration.reference import render
 from bookie.server.lifecycle import Addresses, Bookie
 from bookie.server.logs import formats
 from bookie.server.process import signals
-from bookie.server.process.notify import notify
+from bookie.server.process.notify import PATIENCE_S, notify
 from bookie.server.process.supervisor import EXIT_BOOKIE_FAILED, Supervisor
 
 __all__ = ["main"]
@@ -154,7 +154,7 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
         )
         _announce(bookie, _start(bookie, stop), ready_fd)
         code = stop.wait()
-        notify("STOPPING=1")
+        notify("STOPPING=1", patience_s=PATIENCE_S)
         log.info("the bookie is stopping")
         _stop(bookie)
     except signals.StopRequested:
@@ -211,11 +211,11 @@ def _announce(bookie: Bookie, addresses: Addresses, ready_fd: int | None) -> Non
     data = "{}:{}".format(*addresses.data)
     planes = {"admin": "none"} | {name: "{}:{}".format(*where) for name, where in addresses.planes.items()}
     log.info("serving", extra={"bookie_id": bookie.bookie_id, "address": data, "state": bookie.state, **planes})
-    notify("READY=1", f"STATUS={bookie.bookie_id} serves at {data}")
     if ready_fd is not None:
         with contextlib.suppress(BrokenPipeError), os.fdopen(ready_fd, "w") as ready:
             listening = " ".join(f"{name}={where}" for name, where in planes.items())
             ready.write(f"{data} id={bookie.bookie_id} {listening}\n")
+    notify("READY=1", f"STATUS={bookie.bookie_id} serves at {data}", patience_s=PATIENCE_S)
 
 
 def _refused(error: BookKeeperError) -> int:
