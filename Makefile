@@ -35,6 +35,8 @@ export BOOKIE_FUZZ_SECONDS ?= 60
 export BOOKIE_SIM_SEEDS ?= $(SEEDS)
 # Also build the module of planned disk faults, which an installed package does not contain.
 export BOOKIE_FAULTS := 1
+# Otherwise each process that runs tests, and each that they start, would compile all Python files again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire trust clean
 

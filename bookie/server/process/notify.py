@@ -3,7 +3,7 @@
 import os
 import socket
 
-__all__ = ["PATIENCE_S", "notify", "watchdog_s"]
+__all__ = ["notify", "PATIENCE_S", "watchdog_s"]
 
 PATIENCE_S = 10.0
 """How long a message that is sent only once waits for a supervisor that is slow to read, in seconds."""
