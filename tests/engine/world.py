@@ -13,11 +13,11 @@ from tests.engine.peers import Known
 from tests.engine.plan import Plan, RunPlan
 from tests.engine.run import Place, be_bookie
 from tests.engine.runtime import Exit, Lie, Runtime
+from tests.engine.scratch import scratch
 from tests.history.checker import judge
 
 __all__ = ["Outcome", "play"]
 
-SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")  # noqa: S108 - the files are small and short-lived
 FINDINGS_MAX = 5
 
 
@@ -45,7 +45,7 @@ class Outcome:
 def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     """Play a world to its end, or to the first run with a finding."""
     outcome = Outcome(plan.seed)
-    root = SCRATCH / f"bookie-world-{os.getpid()}"
+    root = scratch("world")
     runtime.new_world(root)
     known, boot, seen = Known(plan.ledgers), 1, 0
     disk = Disk(runtime, root)

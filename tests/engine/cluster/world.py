@@ -31,6 +31,7 @@ from tests.engine.cluster.placed import lacking
 from tests.engine.cluster.scenario import ClusterScenario
 from tests.engine.cluster.store import Connection, Store
 from tests.engine.runtime import Runtime, Settings
+from tests.engine.scratch import scratch
 from tests.sim.events import Event
 from tests.sim.impatient import impatient
 from tests.sim.judge import judge
@@ -38,7 +39,6 @@ from tests.sim.world import World
 
 __all__ = ["ClusterWorld", "Outcome", "play"]
 
-SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path("/tmp")  # noqa: S108
 LOOKS = 200
 """How often dead processes are looked for in the time of the faults."""
 KEEP_ALIVES = 4
@@ -225,7 +225,7 @@ class Outcome:
 
 def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     """Play the world of a seed in a process group of its own, and return what it found."""
-    root = SCRATCH / f"bookie-cluster-{os.getpid()}"
+    root = scratch("cluster")
     runtime.new_world(root, processes=8)
     reading, writing = os.pipe()
     child = os.fork()

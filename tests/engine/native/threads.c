@@ -490,6 +490,12 @@ static int world_create(pthread_t *out, const pthread_attr_t *attributes, void *
     return rc;
 }
 
+/* The length of a process id reaches files and their names, so a process of a world always has the same. */
+static pid_t world_getpid(void)
+{
+    return mine ? 1000 + (pid_t)(mine - shared->processes) : getpid();
+}
+
 const struct replacement thread_replacements[] = {
     {"pthread_mutex_lock", world_lock, 0},
     {"pthread_mutex_unlock", world_unlock, 0},
@@ -507,6 +513,7 @@ const struct replacement thread_replacements[] = {
     {"usleep", world_usleep, 1},
     {"clock_nanosleep", world_clock_nanosleep, 1},
     {"sched_yield", world_sched_yield, 1},
+    {"getpid", world_getpid, 1},
     {NULL, NULL, 0},
 };
 

@@ -1,0 +1,17 @@
+"""Where worlds keep their files. The path has the same length for every process and on every machine, because bookies
+write it into cookies and metadata, and a world depends on their sizes.
+"""
+
+import os
+from pathlib import Path
+
+__all__ = ["scratch"]
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - the files are small and short-lived
+PATH_LENGTH = 40
+
+
+def scratch(kind: str) -> Path:
+    """Return the path of a directory for a world of this kind that no other process uses."""
+    base = MEMORY if MEMORY.is_dir() else Path("/tmp")  # noqa: S108
+    return Path(f"{base}/bookie-{kind}-{os.getpid()}-".ljust(PATH_LENGTH, "x"))
