@@ -1,11 +1,16 @@
 """What became of a client's batch reads: their durations and sizes, and why entries were read one by one instead.
 
-The event loop and the threads with direct connections count at the same time, each under a lock.
+The event loop and the threads with direct connections count at the same time. Batches are noted in a queue and counted
+many at a time.
 """
 
 import threading
-from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bookie.client.contracts import Fallback
 from bookie.metrics.family import Family, Kind, Sample, histogram, merged
@@ -17,6 +22,8 @@ ENTRIES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 BYTES = (128, 512, 1024, 2048, 4096, 16384, 131072, 1048576)
 """The edges that BP-62 has for a bookie's responses."""
 NAME = "bookie_client_batch_read"
+NOTED_MAX = 4096
+"""Batches that wait to be counted."""
 
 
 class Distribution:
@@ -24,17 +31,17 @@ class Distribution:
 
     def __init__(self, edges: Sequence[float]) -> None:
         self._edges = edges
-        self._counts = [0] * (len(edges) + 1)
+        self._counts = np.zeros(len(edges) + 1, dtype=np.int64)
         self._sum = 0.0
 
-    def note(self, value: float) -> None:
-        """Count a value."""
-        self._counts[bisect_left(self._edges, value)] += 1
-        self._sum += value
+    def count(self, values: NDArray[np.float64]) -> None:
+        """Count these values."""
+        self._counts += np.bincount(np.searchsorted(self._edges, values), minlength=len(self._counts))
+        self._sum += float(values.sum())
 
     def family(self, name: str, text: str, labels: tuple[tuple[str, str], ...] = ()) -> Family:
         """Return the counts as a histogram."""
-        counts = dict(zip((*self._edges, float("inf")), self._counts, strict=True))
+        counts = dict(zip((*self._edges, float("inf")), self._counts.tolist(), strict=True))
         return histogram(name, text, counts, self._sum, labels)
 
 
@@ -43,6 +50,7 @@ class BatchStats:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._noted: deque[tuple[float, int, int]] = deque()
         self._seconds = {True: Distribution(SECONDS), False: Distribution(SECONDS)}
         self._entries = Distribution(ENTRIES)
         self._bytes = Distribution(BYTES)
@@ -50,24 +58,31 @@ class BatchStats:
 
     def read(self, seconds: float, entries: int, nbytes: int) -> None:
         """Count a batch read that brought entries, with the bytes of their records."""
-        with self._lock:
-            self._seconds[True].note(seconds)
-            self._entries.note(entries)
-            self._bytes.note(nbytes)
+        self._noted.append((seconds, entries, nbytes))
+        if len(self._noted) >= NOTED_MAX:
+            with self._lock:
+                self._count_noted()
 
     def failed(self, seconds: float) -> None:
         """Count a batch read that brought an error."""
         with self._lock:
-            self._seconds[False].note(seconds)
+            self._seconds[False].count(np.array([seconds]))
 
     def fell_back(self, reason: Fallback) -> None:
         """Count a call whose entries were read one by one."""
         with self._lock:
             self._fallbacks[reason] += 1
 
+    def _count_noted(self) -> None:
+        rows = [self._noted.popleft() for _ in range(len(self._noted))]
+        values = np.fromiter(chain.from_iterable(rows), np.float64, 3 * len(rows)).reshape(-1, 3)
+        for distribution, column in zip((self._seconds[True], self._entries, self._bytes), values.T, strict=True):
+            distribution.count(column)
+
     def families(self) -> list[Family]:
         """Return the counts as metrics."""
         with self._lock:
+            self._count_noted()
             outcomes = [
                 self._seconds[good].family(
                     f"{NAME}_seconds", "Time of a batch read of one bookie.", (("success", str(good).lower()),)

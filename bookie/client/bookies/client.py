@@ -1,6 +1,7 @@
 """All bookies, by id, on asyncio. It implements `contracts.Bookies` over connections that are made on demand."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection
 from random import Random
 from typing import Self
@@ -161,18 +162,17 @@ class BookieClient:
         link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)
         timeout_s = self.config.read_timeout_s
-        now = asyncio.get_running_loop().time
-        began_s = now()
+        began_s = time.monotonic()
         try:
             batch: StoredBatch = await link.ask(
                 link.wire.batch_read(ledger, start, max_count, size, flags, master_key, timeout_s)
             )
         except BookKeeperError as error:
-            self.batch_stats.failed(now() - began_s)
+            self.batch_stats.failed(time.monotonic() - began_s)
             if isinstance(error, IllegalOperation):
                 peer.refused_batch()
             raise
-        self.batch_stats.read(now() - began_s, len(batch), len(batch.buffer))
+        self.batch_stats.read(time.monotonic() - began_s, len(batch), len(batch.buffer))
         peer.served_batch()
         return batch
 
