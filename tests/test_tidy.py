@@ -1,6 +1,6 @@
-"""The house rules that a machine can hold; CONTRIBUTING.md says why each is there.
+"""The house rules that a program can check; CONTRIBUTING.md gives the reason for each.
 
-Reads the tracked files of the project (and those about to be), runs nothing of it.
+The tests read the tracked files of the project, and new ones that are not ignored. They run nothing of it.
 """
 
 import ast
@@ -153,6 +153,21 @@ def test_each_file_opens_with_a_docstring() -> None:
         if not spoken:
             silent.append(name(path))
     assert not silent, "\n".join(silent)
+
+
+LISTED = sorted({path.parent for path in FILES if path.name == "__init__.py" and ROOT / "tests" not in path.parents})
+
+
+@pytest.mark.parametrize("package", LISTED, ids=lambda package: str(package.relative_to(ROOT)))
+def test_a_package_that_lists_its_modules_lists_all(package: Path) -> None:
+    """The docstring of a package is where a newcomer begins, so a module that is missing there would not be found."""
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    modules = {path.stem for path in FILES if path.parent == package and path.suffix in {".py", ".pyx"}}
+    modules -= {"__init__", "__main__"}
+    lines = {name for name in modules if re.search(rf"^ *([\w, ]+, )?{name}(,|  | [a-z])", text, re.MULTILINE)}
+    if len(lines) > len(modules) / 2:
+        missing = sorted(name for name in modules if not re.search(rf"\b{name}\b", text))
+        assert not missing, f"not in the docstring: {', '.join(missing)}"
 
 
 def test_each_test_says_what_it_holds() -> None:

@@ -10,6 +10,8 @@ link        one connection
 awaited     the pending response to one request
 reads       groups of single reads on a connection
 sender        the adds of one ledger on a connection
+announcing  announcements of closed ledgers, which closing a client waits for
+batch_stats the counts of batch reads, for metrics
 health      which bookies are quarantined
 quarantine  placement without the quarantined bookies
 addresses   the addresses of bookies

@@ -6,7 +6,9 @@ and `reader`.
 
 writer         the core of a write handle: adds go to an ensemble and are acknowledged in order
 adds           the part of the writer that accepts entries, on the event loop or from a thread
+line           adds as futures of asyncio, and those that wait to be accepted
 replacement    replace bookies that fail while a ledger is written
+suspects       bookies that a writer had better not choose for a while
 segments       how the metadata change with an ensemble
 senders          one index of a writer's ensemble
 throttle       wait for room in the window, and for the rate limit
@@ -26,6 +28,7 @@ singles        single reads
 batch_reads    batch reads
 batched        consecutive batches
 ranges         all entries of a range, read ahead
+range_sizes    how large the requests for a range are, and how many are outstanding
 follow         read a ledger while it is written
 lac_reads      read the LAC from the bookies
 coverage       ask all bookies of an ensemble at once, until enough have answered

@@ -21,5 +21,6 @@ bookie_info    poll the disk space of bookies
 locations      the network locations of bookies
 resolver       look up network locations
 newcomers      look up the locations of new bookies off the event loop
+hosts          the hosts of bookies, as their registrations name them
 read_order     in which order replicas are read
 """

@@ -5,5 +5,5 @@ replies          V3 responses
 bookie_info      GET_BOOKIE_INFO
 entry_list       GET_LIST_OF_ENTRIES_OF_LEDGER
 authentication   AUTH, in V2 and V3
-rejections       peers that failed to authenticate, for the log of the data port
+refused_logins   peers that failed to authenticate, for the log of the data port
 """
