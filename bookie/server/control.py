@@ -148,7 +148,9 @@ class Control(Protocol):
         """Flush the write caches now; return when the mark has moved."""
 
     def set_read_only(self, *, read_only: bool) -> None:
-        """Set or clear the operator's read-only mode; a full disk keeps the bookie read-only nevertheless."""
+        """Set or clear the operator's read-only mode, and wait until the registration has followed; a full disk keeps
+        the bookie read-only nevertheless.
+        """
 
 
 class Plane(Protocol):

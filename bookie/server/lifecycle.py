@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from bookie.admin_port import own_token
 from bookie.auth.registry import open_server
-from bookie.errors import BookKeeperError, StartRefused
+from bookie.errors import BookKeeperError, MetadataStoreError, StartRefused
 from bookie.metadata import open_driver
 from bookie.metadata.bookies.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
 from bookie.metadata.bookies.registration import BookieRegistration
@@ -69,6 +69,8 @@ log = logging.getLogger(__name__)
 PLANE_GRACE_S = 1.0
 DRAIN_SHARE = 0.3
 """The share of the time for a stop that outstanding responses may take."""
+MODE_WAIT_S = 10.0
+"""How long a change of the operator's mode waits for the registration to follow, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Bookie:
         provider = open_server(settings.auth)
         self._data_port = DataPort(self._storage, self._settings.network, provider, _tls(settings.tls))
         self._mode = Mode()
+        self._registration: BookieRegistration | None = None
         self.disks: DiskMonitor = make_monitor(settings, self._storage)
         self.garbage: Garbage | None = None
         self.scrub: Scrub | None = None
@@ -215,8 +218,17 @@ class Bookie:
         self._storage.checkpoint()
 
     def set_read_only(self, *, read_only: bool) -> None:
-        """Set or clear the operator's read-only mode."""
+        """Set or clear the operator's read-only mode, and wait until the registration shows the mode of the bookie.
+
+        Raises MetadataStoreError if the store does not take it within MODE_WAIT_S. The mode has changed then, and the
+        registration follows when the store answers.
+        """
         self._mode.set("operator", read_only=read_only)
+        if self._registration is not None and not self._registration.wait_settled(MODE_WAIT_S):
+            raise MetadataStoreError(
+                f"the bookie is {self.state} now, but the metadata store did not take its registration within"
+                f" {MODE_WAIT_S:.0f} s; clients see the change when the store answers"
+            )
 
     # The steps of a start.
 
@@ -471,6 +483,7 @@ class Bookie:
         undo.callback(registration.stop)
         registration.start(read_only=self._mode.read_only)
         self._mode.follow(registration.set_read_only)
+        self._registration = registration
 
 
 def _tls(settings: TlsSettings) -> "TlsContexts | None":

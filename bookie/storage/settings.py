@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1 << 20
+READ_THREADS = 32
+"""Threads that read from disk, unless the configuration says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class StorageSettings:
     """Address space reserved for LMDB, not memory or disk."""
     ledgers_max: int = 500_000
     """The most ledgers that the bookie holds, over all directories; writers of further ledgers are refused."""
-    read_threads: int = 32
+    read_threads: int = READ_THREADS
     read_queue_max: int = 10_000
     frame_bytes_max: int = 5 * MIB
     skip_damaged_journal: bool = False

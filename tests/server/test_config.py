@@ -20,7 +20,7 @@ from bookie.server.configuration.keys import KEYS
 from bookie.server.configuration.memory import allowed_bytes
 from bookie.server.configuration.reference import BEGIN, END, render
 from bookie.server.configuration.settings import cores
-from bookie.storage.settings import MIB
+from bookie.storage.settings import MIB, READ_THREADS
 
 ROOT = Path(__file__).parents[2]
 BASE = "journalDirectories=/j\nledgerDirectories=/l\nmetadataServiceUri=lmdb:///m\n"
@@ -143,6 +143,16 @@ def test_units_and_lists(tmp_path: Path) -> None:
     assert settings.storage.ledger_directories == (Path("/a"), Path("/b"))
 
 
+def test_values_by_which_apache_bookkeeper_means_default_or_never(tmp_path: Path) -> None:
+    """Values of Apache BookKeeper's documentation beyond what we would recommend are accepted as well."""
+    never = 2**63 - 1
+    text = f"numReadWorkerThreads=0\ndiskCheckInterval={2**31 - 1}\nminUsableSizeForEntryLogCreation={never}"
+    settings = load(tmp_path, text).settings
+    assert settings.storage.read_threads == READ_THREADS
+    assert settings.disks.check_interval_ms == 2**31 - 1
+    assert settings.disks.recovery_room_bytes == settings.disks.log_room_bytes == never
+
+
 def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
     """BK_key overrides the file, and an error names it as the origin."""
     loaded = load(tmp_path, "bookiePort=1\n", {"BK_bookiePort": "2", "HOME": "/"})
@@ -228,7 +238,7 @@ REFUSALS = [
         "serverNumIOThreads",
         "65 I/O loops",
     ),
-    ("numReadWorkerThreads=257", "numReadWorkerThreads", "from 1 to 256"),
+    ("numReadWorkerThreads=257", "numReadWorkerThreads", "from 0 to 256"),
     ("journalMaxBackups=1001", "journalMaxBackups", "from 0 to 1000"),
     ("journalDirectories=", "journalDirectories", "must be set"),
     ("metadataServiceUri=", "metadataServiceUri", "lmdb:///directory"),

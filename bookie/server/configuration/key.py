@@ -6,7 +6,7 @@ from pathlib import Path
 
 __all__ = ["Group", "Key", "Value"]
 
-WHOLE = re.compile(r"-?[0-9]{1,18}")
+WHOLE = re.compile(r"-?[0-9]{1,19}")
 DECIMAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 Value = bool | int | float | str | tuple[Path, ...]
 
@@ -57,7 +57,8 @@ class Key:
         number = "a whole number" if self.kind is int else "a number"
         multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
         unit = f" {self.unit}" if self.unit else ""
-        return f"{number} from {self.low:.10g} to {self.high:.10g}{unit}{multiple}"
+        low, high = (str(end) if isinstance(end, int) else f"{end:.10g}" for end in (self.low, self.high))
+        return f"{number} from {low} to {high}{unit}{multiple}"
 
     def _bool(self, text: str) -> bool:
         if text.lower() not in ("true", "false", "yes", "no", "on", "off"):

@@ -17,6 +17,9 @@ from bookie.storage.settings import MIB
 __all__ = ["Group", "GROUPS", "Key", "KEYS", "Value"]
 
 GIB = 1 << 30
+LONGEST_MS = 2**31 - 1
+MOST_BYTES = 2**63 - 1
+"""What Apache BookKeeper's configuration takes for "never"."""
 
 GROUPS = (
     Group(
@@ -171,21 +174,21 @@ GROUPS = (
                 " usage of their disks together must fall below this share; 0 means `diskUsageThreshold`.",
                 high=0.999),
             Key("diskCheckInterval", "disks.check_interval_ms", int, "10000", "Interval between two checks.", low=10,
-                high=3_600_000, unit="ms"),
+                high=LONGEST_MS, unit="ms"),
             Key("readOnlyModeEnabled", "disks.read_only_allowed", bool, "true", "A bookie with full disks becomes"
                 " read-only; false: it ends with exit code 5."),
             Key("readOnlyModeOnAnyDiskFullEnabled", "disks.any_full_is_read_only", bool, "true", "One full ledger"
                 " directory makes the bookie read-only; false: only when all are full.", differs="false up to 4.17;"
                 " ledgers are bound to directories, so a full one refuses its share of the adds"),
-            Key("minUsableSizeForEntryLogCreation", "disks.log_room_bytes", int, "-1", "A full directory with at least"
-                " this much free space still accepts new entry logs of compaction; -1 means `logSizeLimit`.", low=-1,
-                high=1 << 50, unit="bytes"),
+            Key("minUsableSizeForEntryLogCreation", "disks.log_room_bytes", int, "-1", "Default of"
+                " `minUsableSizeForHighPriorityWrites`; -1 means `logSizeLimit`. A full directory does not compact"
+                " entry logs, however much space it has left.", low=-1, high=MOST_BYTES, unit="bytes"),
             Key("minUsableSizeForIndexFileCreation", "disks.index_room_bytes", int, str(100 * MIB), "Free space that"
-                " an index directory must have so that a full bookie accepts recovery adds.", high=1 << 50,
+                " an index directory must have so that a full bookie accepts recovery adds.", high=MOST_BYTES,
                 unit="bytes"),
             Key("minUsableSizeForHighPriorityWrites", "disks.recovery_room_bytes", int, "-1", "A read-only bookie"
                 " accepts recovery adds while every ledger directory has at least this much free space; -1 means"
-                " `minUsableSizeForEntryLogCreation`.", low=-1, high=1 << 50, unit="bytes"),
+                " `minUsableSizeForEntryLogCreation`.", low=-1, high=MOST_BYTES, unit="bytes"),
             Key("persistBookieStatusEnabled", "disks.keep_status", bool, "false", "Remember across restarts whether"
                 " the bookie was read-only: it stays so if an operator made it read-only; if a disk was full,"
                 " `diskUsageLwmThreshold` decides."),
@@ -302,7 +305,8 @@ GROUPS = (
             Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Maximum number of entry logs that are held"
                 " open for reads.", low=4, high=1_000_000),
             Key("numReadWorkerThreads", "storage.read_threads", int, "32", "Number of threads that read from disk."
-                " Reads from memory need none.", low=1, high=BOUNDS.read_threads),
+                " Reads from memory need none. 0 means the default; Java's bookie reads in its I/O threads then.",
+                low=0, high=BOUNDS.read_threads),
             Key("maxPendingReadRequests", "storage.read_queue_max", int, "10000", "Maximum number of reads that wait"
                 " for the disk; more are refused with `ETOOMANYREQUESTS`.", low=1, high=10_000_000),
         ),

@@ -44,7 +44,7 @@ from bookie.server.configuration.settings import (
 from bookie.storage.backlog import backlog_bytes_least
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.scrub.settings import ScrubSettings
-from bookie.storage.settings import MIB, JournalSettings, StorageSettings
+from bookie.storage.settings import MIB, READ_THREADS, JournalSettings, StorageSettings
 
 __all__ = ["load", "Loaded", "Notice"]
 
@@ -235,6 +235,7 @@ def _derive(fields: dict[str, dict[str, Value]], values: Mapping[str, Value]) ->
     disks, storage, journal = fields["disks"], fields["storage"], fields["journal"]
     if not disks["usage_low"]:
         disks["usage_low"] = disks["usage_max"]
+    storage["read_threads"] = storage["read_threads"] or READ_THREADS
     if disks["log_room_bytes"] == -1:
         disks["log_room_bytes"] = storage["log_bytes_max"]
     if disks["recovery_room_bytes"] == -1:
