@@ -62,6 +62,8 @@ class Draw:
     """Whether adds are answered before they are synced; the writer then forces now and then."""
     replicator: bool = False
     """Whether a replication worker copies the entries of bookies that are gone."""
+    direct_s: float = 0.0
+    """How long adds over direct connections wait; 0: there are none. Their writer mostly awaits one after the other."""
     dies_s: float = 0.0
     """Recoveries die within this time after they began, unless they have ended; 0: they live on."""
 
@@ -105,6 +107,11 @@ class Draw:
         v2, advanced, replicator, deferred = (ahead.random() < chance for chance in (0.1, 0.1, 0.12, 0.08))
         config = replace(draw.config, use_v2_wire_protocol=v2)
         draw = replace(draw, config=config, advanced=advanced, replicator=replicator, deferred=deferred and not v2)
+        directly = random.Random()
+        directly.setstate(ahead.getstate())
+        directly = random.Random(directly.random() + 1)
+        if directly.random() < 0.7 and sizes[1] == sizes[2] and not advanced and not draw.deferred:
+            draw = replace(draw, direct_s=trip * directly.choice((0.5, 1.5, 5)), entries=max(entries, 12))
         mortal, restless = ahead.random() < 0.15, ahead.random() < 0.05
         if mortal or restless:
             draw = replace(draw, dies_s=trip * ahead.choice((1, 4, 15)))

@@ -6,6 +6,7 @@ does, or loses it: then nothing later on that connection arrives either, until i
 crashes leaves behind what it sent.
 """
 
+import math
 import random
 from collections.abc import Callable
 
@@ -27,6 +28,7 @@ class Connection:
         self._due = [0.0, 0.0]  # for the directions to the bookie and to the client
         self._gap = [False, False]
         self._made = False
+        self.made_s = math.inf
         self._unsent: list[Callable[[], None]] = []
         self._drains: list[tuple[int, Callable[[], None]]] = []
         link.connections.append(self)
@@ -77,6 +79,7 @@ class Connection:
             return
         self.life = link.bookie.incarnation
         self._made = True
+        self.made_s = link.loop.time()
         unsent, self._unsent = self._unsent, []
         for work in unsent:
             self._send(0, work)

@@ -5,6 +5,7 @@ A bug is in the bookies (`bookies`), between the client and its interfaces (`bet
 """
 
 import contextlib
+import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -27,6 +28,7 @@ from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTim
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.client_bookies import ClientBookies, ModelSender
+from tests.sim.direct import DirectLinks
 from tests.sim.draw import Draw
 from tests.sim.model_store import ClientStore
 
@@ -263,6 +265,27 @@ def forced(draw: Draw) -> Draw:
     return replace(draw, deferred=True, advanced=False, recoverers=0, faults=4, entries=4, lasts_s=4 * draw.pace_s)
 
 
+def directly(draw: Draw) -> Draw:
+    """Adds over direct connections."""
+    trip = 2 * draw.base_s[1] + draw.sync_s[1]
+    ack_quorum = draw.sizes[2]
+    draw = replace(draw, sizes=(max(draw.sizes[0], ack_quorum), ack_quorum, ack_quorum), direct_s=5 * trip)
+    return replace(draw, entries=12, burst=1, advanced=False, deferred=False)
+
+
+def directly_restless(draw: Draw) -> Draw:
+    """The same to one bookie, which crashes between two adds, while others recover the ledger."""
+    draw = directly(restless(replace(draw, sizes=(1, 1, 1))))
+    return replace(draw, bookies=2, faults=8, recoverers=2)
+
+
+@contextmanager
+def direct_unasked() -> Iterator[None]:
+    """A direct connection is used that was established after the store said that the ledger is open."""
+    with patch.object(DirectLinks, "old_enough", lambda _, connection, __: connection.made_s < math.inf):
+        yield
+
+
 @contextmanager
 def copies_unawaited() -> Iterator[None]:
     """The metadata say that copies exist as soon as they were sent."""
@@ -298,6 +321,7 @@ PLANTED = {
     "change_no_cas": Planted(between=change_no_cas),
     "close_no_cas": Planted(between=close_no_cas, small=("close_no_cas",)),
     "copies_unawaited": Planted(patch=copies_unawaited, draw=replicated),
+    "direct_unasked": Planted(bookies=("lose_fence",), patch=direct_unasked, draw=directly_restless),
     "eio_is_noent": Planted(bookies=("eio_is_noent",)),
     "force_restarted": Planted(patch=force_restarted, draw=forced),
     "ignore_fence": Planted(bookies=("ignore_fence",)),

@@ -17,6 +17,8 @@ from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.placement.factory import placement_for
 from bookie.metadata.records.ledger_metadata import DigestType as StoredDigest
+from tests.sim.client_bookies import ClientBookies
+from tests.sim.direct import DirectWriter
 from tests.sim.face import Client, MakeClient
 from tests.sim.planted import NOTHING, Planted
 from tests.sim.replicator import replicate
@@ -35,16 +37,18 @@ def real_client(planted: Planted = NOTHING) -> MakeClient:
         placement = placement_for(config, rng, world.loop.time)
         context = ClientContext(config, bookies, store, placement, rng, lambda: int(world.loop.time() * 1000))
         await Members(store, placement.bookies_changed).start()
-        return RealClient(context)
+        return RealClient(context, bookies, world.draw.direct_s if who == "writer" else 0.0)
 
     return make
 
 
 class RealClient:
-    """What the public client adds to the protocol, without its driver and sockets."""
+    """What the public client adds to the protocol, without its driver and sockets. With `direct_s`, adds are direct."""
 
-    def __init__(self, context: ClientContext) -> None:
+    def __init__(self, context: ClientContext, bookies: ClientBookies, direct_s: float = 0.0) -> None:
         self._context = context
+        self._bookies = bookies
+        self._direct_s = direct_s
 
     async def create(
         self,
@@ -68,7 +72,8 @@ class RealClient:
             known, Digest.of(digest, password), self._context, advanced=advanced, deferred_sync=deferred
         )
         writer.start()
-        return _Writer(writer)
+        direct = DirectWriter(writer, self._bookies, self._direct_s) if self._direct_s and writer.plain else None
+        return _Writer(writer, direct)
 
     async def open(self, ledger: int, password: bytes, *, recovery: bool) -> "_Reader":
         context = self._context
@@ -84,18 +89,23 @@ class RealClient:
 
 
 class _Writer:
-    def __init__(self, writer: LedgerWriter) -> None:
+    def __init__(self, writer: LedgerWriter, direct: DirectWriter | None) -> None:
         self._writer = writer
+        self._direct = direct
 
     @property
     def ledger(self) -> int:
         return self._writer.ledger
 
     async def append(self, payload: bytes, entry: int = -1) -> "asyncio.Future[int]":
-        add = await self._writer.append_async(payload, entry)
+        add = None if self._direct is None else await self._direct.append(payload)
+        if add is None:
+            add = await self._writer.append_async(payload, entry)
+
+        pending = add
 
         async def outcome() -> int:
-            return await add
+            return await pending
 
         return asyncio.ensure_future(outcome())
 

@@ -22,6 +22,8 @@ __all__ = ["Outcome", "play", "Scenario"]
 
 PATIENT_S = 10_000.0
 ROUNDS = 12
+AWAITED = 0.8
+"""The share of direct adds that the writer awaits before it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,8 @@ class Scenario:
                 continue
             self._note(result, writer.ledger, entry, payload)
             results.append(result)
+            if draw.direct_s and rng.random() < AWAITED:
+                await asyncio.wait([result])
             if count == crash_at:
                 await asyncio.sleep(draw.base_s[1] * rng.choice((0, 1, 3)) * rng.random())
                 world.crash(who)

@@ -34,6 +34,7 @@ cdef class DirectLink:
     cdef DirectSocket socket
     cdef object owner            # has the descriptor and the SSL; `close` closes it
     cdef readonly bint v3
+    cdef readonly double born_s  # when it was connected, on the monotonic clock
     cdef uint32_t frame_bytes_max
     cdef int64_t patience_ns     # how long the bookie may send nothing while a response is awaited
     cdef int64_t until_ns        # the time limit of the present call

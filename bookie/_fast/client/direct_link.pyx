@@ -66,6 +66,7 @@ cdef class DirectLink:
     def __cinit__(self, owner, uint32_t frame_bytes_max, double patience_s, *, bint v3, bint encrypted=False):
         self.owner = owner
         self.v3 = v3
+        self.born_s = now_ns() / 1e9
         self.frame_bytes_max = frame_bytes_max
         self.patience_ns = <int64_t> (patience_s * SECOND)
         self.socket.fd = owner.fileno()

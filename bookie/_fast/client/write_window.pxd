@@ -1,7 +1,8 @@
 """The adds of one ledger from the time they are sealed until they are acknowledged in order; resends come from here.
 
-No lock: every call holds the GIL. Adds may come from any thread, all other calls from the event loop's thread. The
-GIL is released only to digest a large payload and to gather records, both on memory that stays valid meanwhile.
+No lock: every call holds the GIL. Adds may come from any thread, and so may what module `client.direct_adds` does; all
+other calls come from the event loop's thread. The GIL is released only to digest a large payload and to gather records,
+both on memory that stays valid meanwhile.
 Memory: records lie one after the other in chunks; `bytes_max` bounds the records, and twice that the chunks. A bit of
 a mask is a place in an entry's write set: place p of entry e is ensemble index (e + p) mod E.
 """
@@ -49,6 +50,7 @@ cdef class WriteWindow:
     cdef readonly bint deferred          # the LAC does not follow the head
     cdef readonly bint judged            # an ack quorum does not complete an entry; the owner calls `complete`
     cdef public bint holding             # nothing is acknowledged while this is set
+    cdef public int64_t changes          # of the ensemble, or of how adds go to it; a direct add fails at one
     cdef readonly int64_t count_max
     cdef readonly int64_t bytes_max
     cdef readonly int64_t record_bytes_max

@@ -32,6 +32,7 @@ class WriteWindow:
     deferred: bool
     judged: bool
     holding: bool
+    changes: int
     count_max: int
     bytes_max: int
     record_bytes_max: int

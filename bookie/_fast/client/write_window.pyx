@@ -498,6 +498,7 @@ cdef class WriteWindow:
         """Forget what `index` acknowledged, since another bookie is there; entries may be incomplete again."""
         cdef Slot* slot
         cdef int64_t k, place
+        self.changes += 1
         for k in range(self.mask + 1):
             slot = &self.slots[k]
             if slot.id == EMPTY:
@@ -590,7 +591,8 @@ cdef class Add:
             future = _get_running_loop().create_future()
             self.window.waiters.enter(self.entry, future)
             try:
-                yield from future
+                if not self.done():              # a thread may have acknowledged it in the meantime
+                    yield from future
             finally:
                 self.window.waiters.leave(self.entry, future)
         return self.result()

@@ -8,6 +8,7 @@ handles         the handle for reading a ledger
 direct_reads    reads of one replica by the calling thread, without the event loop
 direct_batches  the same for a range of entries, several requests ahead
 batches         an iterator over consecutive batches
+direct_adds     adds of lone entries by the calling thread
 writers         the handles for writing a ledger
 appends         adds that are pending, as futures
 logs            named lists of ledgers

@@ -17,6 +17,7 @@ from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
 from bookie.client.blocking.batches import LoopSource
 from bookie.client.bookies import BookieClient
+from bookie.client.direct.limits import step_limit_s
 from bookie.client.direct.pool import DirectPool
 from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.client.entries.verified import EntryBatch
@@ -31,13 +32,6 @@ __all__ = ["DirectReads"]
 ROUTE_S, LIMITED_ROUTE_S = 1.0, 0.05
 """How long a route is used before the event loop is asked again, in seconds; the second if it cannot serve all."""
 NO_LAST = 2**63 - 1
-LIMIT_S_MIN = 0.5
-"""Calls with a shorter limit are left to the event loop."""
-SHARE = 0.25
-"""The share of a call's limit that each of the two steps of a direct read may take: to connect, and to be answered.
-So at least half of the limit is left for the event loop.
-"""
-
 
 Got = tuple[int, memoryview, NDArray[np.int64], int | None]
 """First entry, run, offsets and LAC of a response to a batch read."""
@@ -77,7 +71,9 @@ class DirectReads:
         self._batched = self._on and reader.batches_enabled
         self._bytes_max = config.frame_bytes_max
         self._timeout_s = config.read_timeout_s or float(NO_LAST)
-        self._step_s = self._share(thread.limit(None)) if self._on else 0.0  # of calls that give no limit
+        self._step_s = (
+            step_limit_s(thread.limit(None), self._timeout_s) if self._on else 0.0
+        )  # of calls that give no limit
         self._routes: dict[int, Route] = {}
 
     def read(self, entry: int, timeout: float | None = None) -> EntryBatch | None:
@@ -190,12 +186,7 @@ class DirectReads:
         if timeout is None:
             return self._step_s
         limit_s = self._thread.limit(timeout)
-        return self._share(limit_s) if self._on else 0.0
-
-    def _share(self, limit_s: float | None) -> float:
-        if limit_s is None:
-            return self._timeout_s
-        return min(SHARE * limit_s, self._timeout_s) if limit_s >= LIMIT_S_MIN else 0.0
+        return step_limit_s(limit_s, self._timeout_s) if self._on else 0.0
 
     # --- routes -------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,10 @@ from bookie._fast.client.write_window import Add
 from bookie.client import aio
 from bookie.client.aio.writing import Writing
 from bookie.client.blocking.appends import Append, finished
+from bookie.client.blocking.direct_adds import DirectAdds
 from bookie.client.blocking.handles import Handle
+from bookie.client.bookies import BookieClient
+from bookie.client.event_loop.thread import LoopThread
 
 __all__ = ["AdvancedWriteHandle", "WriteHandle"]
 
@@ -103,6 +106,10 @@ class Writer(Handle[W]):
 class WriteHandle(Writer[aio.WriteHandle]):
     """A handle for writing a ledger whose entry ids are assigned in the order of the calls, from 0 on."""
 
+    def __init__(self, thread: LoopThread, handle: aio.WriteHandle, bookies: BookieClient) -> None:
+        super().__init__(thread, handle, bookies)
+        self._direct_adds = DirectAdds(thread, handle.writer, bookies)
+
     def append(self, data: Buffer, *, timeout: float | None = None) -> int:
         """Add an entry and wait until it is acknowledged.
 
@@ -124,7 +131,12 @@ class WriteHandle(Writer[aio.WriteHandle]):
             ClientClosed: The client was closed.
             LedgerClosed: The handle was closed, or an earlier add failed.
         """
-        return self._append(data, timeout)
+        began = time.monotonic()
+        added = self._direct_adds.append(data, timeout)
+        if isinstance(added, int):
+            return added
+        left = self._direct.left(began, timeout)
+        return self._append(data, left) if added is None else finished(added, left)
 
     def append_async(self, data: Buffer, *, timeout: float | None = None) -> Append:
         """Add an entry, and wait only until there is room in the window of pending adds (`maxOutstandingAdds`).

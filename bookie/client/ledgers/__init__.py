@@ -6,6 +6,7 @@ and `reader`.
 
 writer         the core of a write handle: adds go to an ensemble and are acknowledged in order
 adds           the part of the writer that accepts entries, on the event loop or from a thread
+direct_writes  the part that lets threads add lone entries over connections of their own
 line           adds as futures of asyncio, and those that wait to be accepted
 replacement    replace bookies that fail while a ledger is written
 suspects       bookies that a writer had better not choose for a while

@@ -77,6 +77,13 @@ class EnsembleSender:
         self._unanswered_bytes += len(records[0])
         self._sender.send(*records)
 
+    def passed_over(self) -> None:
+        """Note that entries go to the bookie on another connection from now on.
+
+        When this sender is used again, the bookie may be another one than then, as after a lost connection.
+        """
+        self._opened = True
+
     def retire(self) -> None:
         """Close the sender and ignore all further responses."""
         self._retired = True

@@ -1,6 +1,7 @@
 """The core of a write handle: adds go to an ensemble of bookies and are acknowledged in order. One event loop.
 
-Only `append_at_once`, `append_all_from_thread`, `Add.wait` and `Add.done` may be called from other threads.
+Only `append_at_once`, `append_all_from_thread`, `take_over`, `Add.wait` and `Add.done` may be called from other
+threads, and what `adder` returns.
 
 An add is sealed at once, with the LAC of that moment. The adds of one turn of the loop are sent together. Responses
 arrive in batches. An entry is complete when an ack quorum of its write set holds it, and acknowledged when all
@@ -21,8 +22,8 @@ from numpy.typing import NDArray
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.contracts import AddSender, SenderOwner
 from bookie.client.entries.digest import Digest
-from bookie.client.ledgers.adds import Adds
 from bookie.client.ledgers.context import ClientContext
+from bookie.client.ledgers.direct_writes import DirectWrites
 from bookie.client.ledgers.explicit_lac import ExplicitLac
 from bookie.client.ledgers.line import Line
 from bookie.client.ledgers.metadata_loop import Known, close_written
@@ -67,7 +68,7 @@ class Recovered:
     length: int
 
 
-class LedgerWriter(Adds):
+class LedgerWriter(DirectWrites):
     """Writes the ledger of `known`, which was just created or, with `recovered`, is IN_RECOVERY.
 
     A recovering writer writes entries again. Fences let its adds through, its ensemble changes stay in memory (in
@@ -273,6 +274,7 @@ class LedgerWriter(Adds):
             if not incomplete:
                 if not delays and not sender.failed:
                     self._replacer.waiting[sender.index] = sender.bookie
+                    self._window.changes += 1
                 continue
             if not delays:
                 failed[sender.index] = sender.bookie

@@ -1,0 +1,146 @@
+"""Adds that the calling thread does over direct connections to all bookies of an entry's write set. Any thread.
+
+The event loop chooses the bookies, and takes over every add that did not end well at once: with the same entry, which
+stays among the ledger's pending adds until it is acknowledged or the ledger has failed.
+"""
+
+import time
+
+from typing_extensions import Buffer
+
+from bookie._fast.client.direct_link import LATE, LOST, MALFORMED, REFUSED, DirectLink
+from bookie._fast.client.write_window import Add
+from bookie.client.bookies import BookieClient
+from bookie.client.direct.limits import step_limit_s
+from bookie.client.direct.pool import AVOIDED_S, DirectPool
+from bookie.client.event_loop.thread import LoopThread
+from bookie.client.ledgers.writer import LedgerWriter
+
+__all__ = ["DirectAdds"]
+
+PATIENCE_S = 0.25
+"""How long a direct add waits for the bookies, in seconds."""
+AGAIN_S, UNKNOWN_S = 0.05, 1.0
+"""How soon the event loop is asked again where entries are stored, in seconds; the second if it has not reached all of
+their bookies.
+"""
+ANSWERED_S = 30.0
+"""How long an answer of the event loop, which asks the metadata store, is waited for before it is asked again."""
+FAILURES = frozenset({LATE, LOST, MALFORMED, REFUSED})
+
+
+class Routes:
+    """The connections to the bookies of each write set, as the event loop knew them.
+
+    `sets` are the write sets by the id of an entry, modulo their number; see `ledgers.direct_writes.Placed` for the
+    others.
+    """
+
+    __slots__ = ("changes", "sets", "since_s")
+
+    def __init__(self, pools: list[DirectPool], write_quorum: int, changes: int, since_s: float) -> None:
+        size = len(pools)
+        self.sets = [[pools[(place + k) % size] for k in range(write_quorum)] for place in range(size)]
+        self.changes = changes
+        self.since_s = since_s
+
+
+class DirectAdds:
+    """The direct adds of one handle. They begin after its first entry, so a ledger of one entry needs nothing more."""
+
+    def __init__(self, thread: LoopThread, writer: LedgerWriter, bookies: BookieClient) -> None:
+        self._thread = thread
+        self._writer = writer
+        self._bookies = bookies
+        self._on = bookies.directly and writer.plain
+        self._adder = writer.adder() if self._on else None
+        self._step_s = step_limit_s(thread.limit(None), PATIENCE_S)
+        self._routes: Routes | None = None
+        self._ask_at_s = 0.0
+
+    def append(self, data: Buffer, timeout: float | None = None) -> int | Add | None:
+        """Add the next entry and wait until it is acknowledged.
+
+        Return its id; its pending add if the event loop goes on with it; None if nothing was added.
+        """
+        adder, writer = self._adder, self._writer
+        if adder is None or writer.pending:
+            return None
+        self._thread.check()
+        step_s = self._step_s if timeout is None else step_limit_s(self._thread.limit(timeout), PATIENCE_S)
+        if not step_s:
+            return None
+        now_s = time.monotonic()
+        routes = self._routes
+        entry = writer.last_add_pushed + 1
+        if routes is None:
+            if entry and now_s >= self._ask_at_s:
+                self._ask_at_s = now_s + ANSWERED_S
+                self._thread.submit(self._find())
+            return None
+        pools = routes.sets[entry % len(routes.sets)]
+        links = self._take(pools, step_s)
+        if links is None:
+            return None
+        try:
+            got = adder.add(data, entry, routes.changes, now_s, links, routes.since_s, step_s)
+        finally:
+            for pool, link in zip(pools, links, strict=True):
+                pool.give(link)
+        if not isinstance(got, int):
+            self._look_at(got, routes, pools, links)
+        return got
+
+    def _take(self, pools: list[DirectPool], step_s: float) -> tuple[DirectLink, ...] | None:
+        """Take a connection from each pool, or none."""
+        if len(pools) == 1:
+            link = pools[0].take(step_s)
+            return None if link is None else (link,)
+        links: list[DirectLink] = []
+        try:
+            for pool in pools:
+                link = pool.take(step_s) if pool.endpoint is not None else None
+                if link is None:
+                    return None
+                links.append(link)
+            return tuple(links)
+        finally:
+            if len(links) < len(pools):
+                for pool, link in zip(pools, links, strict=False):
+                    pool.give(link)
+
+    def _look_at(self, got: Add | None, routes: Routes, pools: list[DirectPool], links: tuple[DirectLink, ...]) -> None:
+        """Decide when to try again after an add that was not done directly."""
+        if got is None:
+            if not self._adder_agrees(routes) or any(link.born_s >= routes.since_s for link in links):
+                self._routes = None
+            return
+        failed = [(pool, link) for pool, link in zip(pools, links, strict=True) if link.outcome in FAILURES]
+        if failed:
+            self._routes = None
+            late = [pool for pool, link in failed if link.outcome == LATE]
+            for pool in late:
+                pool.avoid()
+            self._ask_at_s = time.monotonic() + (AVOIDED_S if late else AGAIN_S)
+
+    def _adder_agrees(self, routes: Routes) -> bool:
+        return self._adder is not None and self._adder.undisturbed(routes.changes)
+
+    async def _find(self) -> None:
+        """Look for routes. It runs on the event loop, which owns all that they depend on."""
+        ask_at_s = time.monotonic() + UNKNOWN_S
+        try:
+            if self._pools(self._writer.known.metadata.segments[-1].bookies) is None:
+                return
+            ask_at_s = time.monotonic() + AGAIN_S
+            placed = await self._writer.placed()
+            if placed is None or (pools := self._pools(placed.bookies)) is None:
+                return
+            quorum = self._writer.known.metadata.write_quorum
+            self._routes = Routes(pools, quorum, placed.changes, placed.since_s)
+        finally:
+            self._ask_at_s = ask_at_s
+
+    def _pools(self, bookies: tuple[str, ...]) -> list[DirectPool] | None:
+        pools = [pool for bookie in bookies if (pool := self._bookies.direct(bookie)) is not None]
+        return pools if len(pools) == len(bookies) else None
