@@ -6,6 +6,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # an isolated build does not have this directory on its path
@@ -31,10 +32,12 @@ DIRECTIVES = {
     "legacy_implicit_noexcept": False,
 }
 # Crash reports need only lines and functions; full -g would take a third of the compile time.
-COMPILE = ["-O1", "-g1", "-DBOOKIE_DEBUG=1"] if DEBUG else ["-O3", "-g1"]
 CHECKS = [f"-fsanitize={SANITIZE}"] if SANITIZE else []
+COMPILE = ["-O1" if DEBUG or SANITIZE else "-O3", "-g1"]
+if DEBUG:
+    COMPILE.append("-DBOOKIE_DEBUG=1")
 if SANITIZE:
-    COMPILE = ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
+    COMPILE += ["-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
 if SANITIZE == "thread":
     COMPILE.append("-Wno-tsan")  # fences only order atomic accesses; none of them prevents a race of plain memory
 QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # warnings about generated code
@@ -66,18 +69,28 @@ def extensions() -> list[Extension]:
     return modules
 
 
-def compiled_modules() -> list[Extension]:
-    if os.environ.get("BOOKIE_MODULES_BUILT") == "1":  # `make` has compiled them in place, and needs only metadata
-        return []
-    return cythonize(
-        extensions(),
-        compiler_directives=DIRECTIVES,
-        nthreads=JOBS,
-        quiet=True,
-        shared_utility_qualified_name=SHARED,
-        build_dir="build/cython-debug" if DEBUG else "build/cython",
-    )
+class BuildModules(build_ext):
+    """Translates the modules to C when they are built. Metadata and source distributions need no C code."""
+
+    def run(self) -> None:
+        translated = cythonize(
+            extensions(),
+            compiler_directives=DIRECTIVES,
+            nthreads=JOBS,
+            quiet=True,
+            shared_utility_qualified_name=SHARED,
+            build_dir="build/cython-debug" if DEBUG else "build/cython",
+        )
+        sources = {module.name: module.sources for module in translated}
+        for module in self.extensions:
+            module.sources[:] = sources[module.name]
+        super().run()
 
 
 build_proto.generate()
-setup(ext_modules=compiled_modules(), options={"build_ext": {"parallel": JOBS}, "egg_info": {"egg_base": "."}})
+setup(
+    # `make` compiles the modules in place first, and installs only metadata and commands then.
+    ext_modules=[] if os.environ.get("BOOKIE_MODULES_BUILT") == "1" else extensions(),
+    cmdclass={"build_ext": BuildModules},
+    options={"build_ext": {"parallel": JOBS}, "egg_info": {"egg_base": "."}},
+)
