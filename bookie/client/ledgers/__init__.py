@@ -7,7 +7,8 @@ and `reader`.
 writer         the core of a write handle: adds go to an ensemble and are acknowledged in order
 adds           the part of the writer that accepts entries, on the event loop or from a thread
 direct_writes  the part that lets threads add lone entries over connections of their own
-line           adds as futures of asyncio, and those that wait to be accepted
+appends        adds that were accepted, as futures of asyncio
+line           adds that wait until they are accepted
 replacement    replace bookies that fail while a ledger is written
 suspects       bookies that a writer had better not choose for a while
 segments       how the metadata change with an ensemble

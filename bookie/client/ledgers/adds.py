@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie._fast.client.write_window import Add, WriteWindow
-from bookie.client.ledgers.line import Line, future_of
+from bookie.client.ledgers.appends import Append
+from bookie.client.ledgers.line import Line
 from bookie.client.ledgers.throttle import Backpressure, Caller, RateLimit
 from bookie.errors import (
     BookKeeperError,
@@ -80,9 +81,10 @@ class Adds(ABC):
         LedgerClosed, IncorrectParameter or DuplicateEntryId, unless only the future can tell, and TooManyRequests if
         too many wait already.
         """
+        loop = asyncio.get_running_loop()
         add = None if self._rate.limited or self._must_wait(entry) else self.try_append(payload, entry)
         if add is not None:
-            return future_of(add)
+            return Append(add, loop)
         copied = self._copied(payload)
         return self._line.join(len(copied), lambda caller: self._accepted(copied, entry, caller))
 

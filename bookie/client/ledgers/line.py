@@ -1,4 +1,4 @@
-"""Adds as futures of asyncio, and the line of those that are not accepted yet. Event loop."""
+"""The line of adds that are not accepted yet, as futures of asyncio. Event loop."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -8,17 +8,10 @@ from bookie._fast.client.write_window import Add
 from bookie.client.ledgers.throttle import Backpressure, Caller
 from bookie.errors import TooManyRequests
 
-__all__ = ["future_of", "Line"]
+__all__ = ["Line"]
 
 WAITING_BYTES = 2048
 """About what the task and the futures of an add in line take, beside its payload."""
-
-
-def future_of(add: Add) -> asyncio.Future[int]:
-    """Return a future of the id of an add that was accepted in this turn of the loop."""
-    future: asyncio.Future[int] = asyncio.Future(loop=asyncio.get_running_loop())
-    add.tell(_Relay(add, future))
-    return future
 
 
 class Line:
@@ -47,15 +40,20 @@ class Line:
         loop = asyncio.get_running_loop()
         caller = self._backpressure.enter()
         future: asyncio.Future[int] = loop.create_future()
-        task = loop.create_task(_wait(lambda: accept(caller), future))
+
+        def left(*_: object) -> None:
+            if self._waiting.pop(task, None) is not None:
+                self._bytes -= taken
+                self._backpressure.leave(caller)
+
+        async def accepted() -> Add:
+            add = await accept(caller)
+            left()  # at once: those behind it, which were woken with it, go on in this turn of the loop
+            return add
+
+        task = loop.create_task(_wait(accepted, future))
         self._waiting[task] = future
-
-        def left(_: asyncio.Task[None]) -> None:
-            del self._waiting[task]
-            self._bytes -= taken
-            self._backpressure.leave(caller)
-
-        task.add_done_callback(left)
+        task.add_done_callback(left)  # it may never have run
         future.add_done_callback(lambda _: task.cancel())
         return future
 
@@ -73,6 +71,7 @@ class Line:
         for future in list(self._waiting.values()):
             if not future.done():
                 future.set_exception(error())
+                future.exception()  # asyncio need not log it: `flush` and all later adds raise it, too
 
 
 async def _wait(accept: Callable[[], Coroutine[Any, Any, Add]], future: asyncio.Future[int]) -> None:

@@ -299,7 +299,7 @@ class LedgerWriter(DirectWrites):
             window.count * ROOM_SHARE <= window.count_max * (ROOM_SHARE - 1)
             and window.bytes * ROOM_SHARE <= window.bytes_max * (ROOM_SHARE - 1)
         ):
-            self._backpressure.made(None if window.count == 0 else window.count_max - window.count)
+            self._backpressure.made(window.count_max - window.count)
         elif released and window.stuck:  # the caller with the missing id may be among those that wait
             self._backpressure.made()
 

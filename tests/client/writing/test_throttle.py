@@ -133,6 +133,22 @@ class Slow(Adds):
             self._answer()
 
 
+def test_adds_in_line_go_on_together() -> None:
+    """All for which there is room are added in one turn of the loop, in which others behind them wake for nothing."""
+    loop, count = VirtualLoop(), 400
+    writer = Slow(loop, count)
+
+    async def scenario() -> int:
+        for _ in range(2 * count):
+            writer.append_soon(b"")
+        await asyncio.sleep(0)
+        writer.answer_all()
+        await asyncio.sleep(0)
+        return writer._window.next
+
+    assert loop.run(scenario()) == 2 * count
+
+
 def test_entries_that_are_added_together_keep_to_the_rate() -> None:
     """When a number of entries is added at once, those before them have had their time: beyond the burst and one
     window, no entry is early.
