@@ -57,6 +57,7 @@ class DirectAdds:
         self._step_s = step_limit_s(thread.limit(None), PATIENCE_S)
         self._routes: Routes | None = None
         self._ask_at_s = 0.0
+        self._finding = False
 
     def append(self, data: Buffer, timeout: float | None = None) -> int | Add | None:
         """Add the next entry and wait until it is acknowledged.
@@ -128,6 +129,9 @@ class DirectAdds:
 
     async def _find(self) -> None:
         """Look for routes. It runs on the event loop, which owns all that they depend on."""
+        if self._finding:  # the metadata store does not answer
+            return
+        self._finding = True
         ask_at_s = time.monotonic() + UNKNOWN_S
         try:
             if self._pools(self._writer.known.metadata.segments[-1].bookies) is None:
@@ -139,6 +143,7 @@ class DirectAdds:
             quorum = self._writer.known.metadata.write_quorum
             self._routes = Routes(pools, quorum, placed.changes, placed.since_s)
         finally:
+            self._finding = False
             self._ask_at_s = ask_at_s
 
     def _pools(self, bookies: tuple[str, ...]) -> list[DirectPool] | None:
