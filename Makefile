@@ -145,13 +145,12 @@ LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=
 ASAN_ENV = env LD_PRELOAD="$(LIBASAN)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	PYTHONMALLOC=malloc PYTHONPATH=$(abspath $(ASAN_TREE))
 
-asan: $(DEPS)         ## build the modules with checks of every memory access
+asan: $(DEPS)         ## build the modules with checks of every memory access, bounds checks and asserts
 	@case "$(LIBASAN)" in */*\ */*) ;; *) echo "gcc has no libasan and libubsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
 	$(call copy_tree,$(ASAN_TREE))
-	@if [ -d build/cython ]; then mkdir -p $(ASAN_TREE)/build && cp -a build/cython $(ASAN_TREE)/build/; fi
-	cd $(ASAN_TREE) && BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
+	cd $(ASAN_TREE) && BOOKIE_DEBUG=1 BOOKIE_SANITIZE=address,undefined $(abspath $(PY)) setup.py --quiet build_ext --inplace
 
-ASAN_TESTS ?= tests/fast tests/hostile tests/storage
+ASAN_TESTS ?= tests/fast tests/fuzz tests/golden tests/hostile tests/storage
 test-asan: asan       ## run the tests of the modules and of hostile clients on that build
 	cd $(ASAN_TREE) && $(ASAN_ENV) $(abspath $(PY)) -m pytest $(PARALLEL) $(ASAN_TESTS) \
 		-m "$(MARKS) and not interop" $(PYTEST_ARGS)

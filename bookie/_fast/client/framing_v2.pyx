@@ -21,6 +21,8 @@ from bookie._fast.wire.v2 cimport (
     v2_header,
 )
 
+cdef uint8_t NOTHING            # where payloads begin if all are empty, since memcpy takes no NULL
+
 cdef enum:
     V3_HEADER_TAG = 0x0A         # not a version of V2
     V3_START_TLS = 0x08031009    # how a V3 header begins: its version, and operation START_TLS
@@ -154,7 +156,7 @@ cdef class AddFramer:
         cdef int64_t count = offsets.shape[0] - 1
         cdef int64_t misfit
         cdef uint8_t[::1] out
-        cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else NULL
+        cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else &NOTHING
         if count <= 0:
             return np.empty(0, dtype=np.uint8)
         misfit = payload_misfit(&offsets[0], count, payloads.shape[0], self.payload_max)

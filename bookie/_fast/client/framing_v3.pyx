@@ -9,6 +9,8 @@ from bookie._fast.client.framing_v2 cimport cut_rows, records_fit
 from bookie._fast.wire.digest cimport ENTRY_FIXED_BYTES, digest_sum
 from bookie._fast.wire.request cimport ADD_ENTRY
 
+cdef uint8_t NOTHING            # where payloads begin if all are empty, since memcpy takes no NULL
+
 cdef enum:
     FRAME_PREFIX = 4
     RECORD_PREFIX = 4            # of an entry in a run
@@ -313,7 +315,7 @@ cdef class AddFramerV3:
         cdef int64_t k, size
         cdef int64_t total = 0
         cdef uint8_t[::1] out
-        cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else NULL
+        cdef const uint8_t* data = &payloads[0] if payloads.shape[0] else &NOTHING
         batch.first, batch.lac, batch.length, batch.transaction = first, lac, length, <uint64_t> transaction
         for k in range(count):
             if offsets[k] < 0 or offsets[k + 1] < offsets[k] or offsets[k + 1] > payloads.shape[0]:
