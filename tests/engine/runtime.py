@@ -182,6 +182,8 @@ class Runtime:
         self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
         self._declare(self._library, "world_exit", None, number)
         self._declare(quick, "world_return", None)
+        self._declare(quick, "world_end_with", None, number)
+        self._declare(quick, "world_parent", number)
         self._declare(quick, "world_kill", None, number, integer)
         self._declare(quick, "world_pause", None, number, integer)
         self._declare(quick, "world_fill", None, number, integer)
@@ -266,11 +268,19 @@ class Runtime:
         """Give this thread the real clock and the real files again."""
         self._library.world_leave()
 
+    def child(self) -> int:
+        """Fork a process that ends when this one does, even if this one is killed. Return as `os.fork`."""
+        parent = self._quick.world_parent()
+        pid = os.fork()
+        if pid == 0:
+            self._quick.world_end_with(parent)
+        return pid
+
     def fork(self, process: int) -> tuple[int, int]:
         """Fork another process of the world. Return (its pid, 0) here, and (0, its first thread) there."""
         thread = int(self._quick.world_prepare(process))
         self._library.world_leave()  # the child must not act as this thread
-        pid = os.fork()
+        pid = self.child()
         if pid == 0:
             return 0, thread
         self._quick.world_return()

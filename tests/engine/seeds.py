@@ -1,10 +1,12 @@
 """What the commands that play seeds share."""
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+ADDR_NO_RANDOMIZE = 0x0040000
 FOUND = Path(__file__).with_name("found.txt")
 
 
@@ -18,11 +20,13 @@ def seeds_of(text: str) -> Iterator[int]:
 def fixed_environment(module: str, **more: str) -> None:
     """Start `module` again unless its environment is the same in every process. Call it before numpy is loaded.
 
-    The order of sets of strings, and the threads of numpy's libraries, must not differ between processes. `more` has
+    The order of sets, and the threads of numpy's libraries, must not differ between processes. `more` has
     variables that compiled modules read when they are loaded.
     """
     wanted = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", **more}
     if any(os.environ.get(name) != value for name, value in wanted.items()):
+        # Sets of objects are ordered by addresses. Where that is not permitted, they are seldom many enough to differ.
+        ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
         fixed = {**os.environ, **wanted}
         os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], fixed)  # noqa: S606
 

@@ -135,7 +135,7 @@ def _run(runtime: Runtime, plan: Plan, place: Place, known: Known, outcome: Outc
     """Run the bookie in a child process, and return its exit status, negative for a signal."""
     reading, writing = os.pipe()
     sys.stdout.flush()
-    child = os.fork()
+    child = runtime.child()
     if child == 0:
         os.close(reading)
         be_bookie(runtime, plan, place, known, writing, traced=traced)

@@ -228,7 +228,7 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     root = scratch("cluster")
     runtime.new_world(root, processes=8)
     reading, writing = os.pipe()
-    child = os.fork()
+    child = runtime.child()
     if child == 0:
         os.close(reading)
         os.setsid()

@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 static const struct replacement *const tables[] = {thread_replacements, disk_replacements, network_replacements};
@@ -100,6 +101,7 @@ int world_redirect(void)
 /* Map the memory that the processes of a world share. */
 struct shared *world_share(void)
 {
+    mallopt(M_ARENA_MAX, 1); /* threads would need memory of their own, and get it in an order of their own */
     shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return shared == MAP_FAILED ? NULL : shared;
 }

@@ -8,8 +8,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
+#include <sys/prctl.h>
 
 enum { DEAD, READY, BLOCKED };
 enum { CALL_NS = 200, PRIORITIES = 1 << 20 };
@@ -43,19 +42,6 @@ void finish(int status, const char *finding)
     if (finding)
         snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
     _exit(status);
-}
-
-static void await_turn(struct thread *me)
-{
-    while (!__atomic_load_n(&me->turn, __ATOMIC_ACQUIRE))
-        syscall(SYS_futex, &me->turn, FUTEX_WAIT, 0, NULL, NULL, 0);
-    me->turn = 0;
-}
-
-static void give_turn(struct thread *next)
-{
-    __atomic_store_n(&next->turn, 1, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &next->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* Choose who runs next. Timed waits that are over become ready first; if nobody is ready, time passes. */
@@ -108,8 +94,7 @@ static void schedule(void)
         return;
     if (gil_held())
         saved = gil_save();
-    give_turn(next);
-    await_turn(me);
+    turns_pass(me, next);
     if (saved)
         gil_restore(saved);
 }
@@ -151,7 +136,7 @@ static void __attribute__((noreturn)) die(int status)
     shared->processes[process].alive = 0;
     network_dies(process);
     world_notify();
-    give_turn(choose());
+    turns_give(choose());
     _exit(status);
 }
 
@@ -184,9 +169,8 @@ void step(enum op op, int64_t a, int64_t b, const char *text)
         if (gil_held())
             gil_save();
         driver->state = READY;
-        give_turn(driver);
-        for (;;)
-            pause();
+        turns_pass(self, driver);
+        abort(); /* the driver ends the process */
     }
     if (mine->steps == s->pause_at)
         pause_somebody();
@@ -437,25 +421,34 @@ static int world_sched_yield(void)
 
 /* --- the life of threads ------------------------------------------------------------------------------------------ */
 
-static void leave(void *me)
+static void end_thread(void)
 {
-    struct thread *t = me;
-    step(OP_EXIT, t->id, 0, NULL);
-    t->state = DEAD;
+    struct thread *me = self;
+    step(OP_EXIT, me->id, 0, NULL);
+    me->state = DEAD;
     self = NULL;
-    give_turn(choose());
+    turns_end(choose());
+}
+
+static void live(struct thread *me)
+{
+    self = me;
+    me->body(me->argument);
+    end_thread();
 }
 
 static void *run(void *me)
 {
-    struct thread *t = me;
-    void *result;
-    await_turn(t);
-    self = t;
-    pthread_cleanup_push(leave, t);
-    result = t->body(t->argument);
-    pthread_cleanup_pop(1);
-    return result;
+    park(me);
+    return NULL;
+}
+
+/* Python ends its threads so, and has nothing to clean up by then. */
+static void world_thread_exit(void *result)
+{
+    if (self)
+        end_thread();
+    pthread_exit(result);
 }
 
 static struct thread *new_thread(int process)
@@ -482,6 +475,7 @@ static int world_create(pthread_t *out, const pthread_attr_t *attributes, void *
     t = new_thread(self->process);
     t->body = body;
     t->argument = argument;
+    t->life = live;
     step(OP_START, t->id, 0, NULL);
     rc = pthread_create(out, attributes, run, t);
     if (rc != 0)
@@ -504,6 +498,7 @@ const struct replacement thread_replacements[] = {
     {"pthread_cond_signal", world_signal, 0},
     {"pthread_cond_broadcast", world_broadcast, 0},
     {"pthread_create", world_create, 1},
+    {"pthread_exit", world_thread_exit, 1},
     {"sem_wait", world_sem_wait, 1},
     {"sem_clockwait", world_sem_clockwait, 1},
     {"sem_timedwait", world_sem_timedwait, 1},
@@ -553,13 +548,16 @@ void world_begin(const struct settings *settings)
     memset(shared->cut_off, 0, sizeof(shared->cut_off));
     dying = 0;
     join_world(0, settings);
+    mine->turn = 0;
     self = driver = new_thread(0);
+    turns_begin(self);
 }
 
 /* Prepare the first thread of another process, before it is forked; it passes the number to `world_enter`. */
 int world_prepare(int process)
 {
     shared->processes[process].alive = 1;
+    shared->processes[process].turn = 0;
     return new_thread(process)->id;
 }
 
@@ -572,7 +570,9 @@ void world_enter(int thread, const struct settings *settings)
     dying = 0;
     network_inherit();
     disk_inherit();
-    await_turn(t);
+    mine = &shared->processes[t->process];
+    turns_begin(t);
+    turns_await(t);
     join_world(t->process, settings);
     self = t;
 }
@@ -581,6 +581,20 @@ void world_enter(int thread, const struct settings *settings)
 void world_exit(int status)
 {
     die(status);
+}
+
+/* Return the real number of this process, which begins another one. */
+int world_parent(void)
+{
+    return getpid();
+}
+
+/* Let this process, which was just forked, end when its parent ends, however that happens. */
+void world_end_with(int parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(KILLED); /* it has ended already */
 }
 
 /* Leave the world: from here on this thread gets the real functions. */

@@ -2,7 +2,8 @@
    network are simulated.
 
    redirect.c replaces the libc functions that the compiled modules, LMDB and the interpreter call by the functions
-   named world_* here. A thread that the world does not know (`self` is NULL) gets the real functions.
+   named world_* here. A thread that the world does not know (`self` is NULL) gets the real functions. turns.c lets one
+   thread after the other run.
 
    A world can have several processes: bookies that die alone, and clients. Only the running thread of all of them
    touches the state of the world, so none of it needs a lock. It lies in `shared`, which all map at the same address,
@@ -81,7 +82,11 @@ struct settings {
 
 struct thread {
     int id, process, state, woken;
-    uint32_t turn;              /* a futex: 1 when it may run */
+    uint32_t turn;              /* a futex: 1 when it may run on its own kernel thread */
+    uint32_t parked;            /* a futex: 1 when it can be carried */
+    void (*life)(struct thread *);
+    void *stack;                /* while another thread runs, in its process; see turns.c */
+    uintptr_t storage;
     const void *on;             /* what it waits for, in its process */
     int64_t deadline, paused_until, priority;
     void *(*body)(void *);
@@ -91,6 +96,8 @@ struct thread {
 /* A process of the world, and the disk that it uses. The disk stays when the process dies. */
 struct process {
     int alive, noticed;
+    uint32_t turn;              /* a futex: 1 when its thread `next` may run */
+    int next;
     struct settings settings;
     int64_t steps;
     int64_t faults;             /* that were injected and may be fatal */
@@ -141,7 +148,7 @@ struct shared {
 };
 
 extern struct shared *shared;
-extern __thread struct thread *self;
+extern __thread struct thread *self __attribute__((tls_model("initial-exec")));
 extern struct process *mine; /* of this process */
 
 /* threads.c */
@@ -157,6 +164,14 @@ void wake(const void *on, int all);
 void wake_in(int process, const void *on, int all);
 void sleep_ns(int64_t ns);
 void finish(int status, const char *finding) __attribute__((noreturn));
+
+/* turns.c */
+void turns_begin(struct thread *t);
+void turns_await(struct thread *t);
+void turns_pass(struct thread *me, struct thread *next);
+void turns_give(struct thread *next);
+void turns_end(struct thread *next);
+void park(struct thread *t);
 
 /* network.c */
 int network_owns(int fd);
