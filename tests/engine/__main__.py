@@ -18,7 +18,7 @@ from tests.fixtures.planted import NUMBERS
 
 if TYPE_CHECKING:
     from tests.engine.plan import Plan
-    from tests.engine.runtime import Runtime
+    from tests.engine.standby import Standby
 
 COUNTED = ("runs", "kills", "cuts", "steps", "requests", "compacted")
 SEEDS = Path(__file__).with_name("seeds.txt")
@@ -63,6 +63,7 @@ def play_all(given: argparse.Namespace) -> int:
     from tests.engine.plan_files import written
     from tests.engine.planted import NOTHING, PLANTED
     from tests.engine.runtime import Runtime
+    from tests.engine.standby import Standby
     from tests.engine.world import play
 
     planted = PLANTED[given.plant] if given.plant else NOTHING
@@ -71,6 +72,7 @@ def play_all(given: argparse.Namespace) -> int:
     planted.begin()
     runtime = Runtime()
     runtime.redirect()
+    standby = Standby(runtime)
     gc.collect()
     gc.freeze()  # a collection would write to all objects, and each run copies what is written after its fork
     begun, failed, fingerprint = time.monotonic(), 0, 0
@@ -79,7 +81,7 @@ def play_all(given: argparse.Namespace) -> int:
         if time.monotonic() - begun > given.seconds or (failed and given.first):
             break
         plan = planted.plan(drawn)
-        outcome = play(runtime, plan, keep_trace=given.trace)
+        outcome = play(standby, plan, keep_trace=given.trace)
         total += Counter(worlds=1, **{counted: getattr(outcome, counted) for counted in COUNTED})
         fingerprint = outcome.fingerprint
         if given.trace:
@@ -91,7 +93,8 @@ def play_all(given: argparse.Namespace) -> int:
                 with SEEDS.open("a") as file:
                     file.write(f"{plan.seed}  {outcome.findings[0]}\n")
             if given.shrink and not given.trace and not given.plant:
-                print(_shrunken(runtime, plan, given.shrink), flush=True)
+                print(_shrunken(standby, plan, given.shrink), flush=True)
+    standby.close()
     rate = total["worlds"] * 60 / max(time.monotonic() - begun, 1e-9)
     print(f"hash {fingerprint:016x}")
     counts = ", ".join(f"{total[name]} {name}" for name in ("worlds", *COUNTED))
@@ -99,13 +102,13 @@ def play_all(given: argparse.Namespace) -> int:
     return int(failed > 0)
 
 
-def _shrunken(runtime: "Runtime", plan: "Plan", seconds: float) -> str:
+def _shrunken(standby: "Standby", plan: "Plan", seconds: float) -> str:
     """Return the text of a smaller plan with the same finding."""
     from tests.engine.plan_files import written
     from tests.engine.shrink import shrink
     from tests.engine.world import play
 
-    return written(shrink(plan, lambda smaller: next(iter(play(runtime, smaller).findings), ""), seconds))
+    return written(shrink(plan, lambda smaller: next(iter(play(standby, smaller).findings), ""), seconds))
 
 
 if __name__ == "__main__":

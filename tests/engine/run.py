@@ -3,17 +3,13 @@
 The process may die at any call of the engine. What the peers sent and received is in the shared history by then.
 """
 
-import contextlib
-import gc
 import io
 import itertools
 import logging
-import os
 import signal
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 from bookie._fast.base import fatal
 from bookie.errors import StartRefused
@@ -33,7 +29,6 @@ CPU_SECONDS = 60
 """A run that takes longer goes round without calling the world, for example in a loop that waits for an atomic."""
 REAL_SECONDS = 600
 """A run that takes longer waits for something that the world does not know."""
-OUTPUT_BYTES = 60_000
 DYING = 2
 LOOK_AT_BUDGETS = 64
 """Every how many turns of the peers."""
@@ -59,11 +54,10 @@ class Place:
     damaged: bool = False
 
 
-def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: int, *, traced: bool) -> NoReturn:
-    """Be the bookie of a run, and end the process. What was logged goes to the descriptor `output`."""
+def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, *, traced: bool) -> None:
+    """Be the bookie of a run, and end the run with what was logged."""
     signal.alarm(REAL_SECONDS)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-    gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
     log = io.StringIO()
     logging.basicConfig(stream=log, level=logging.WARNING, force=True)
     run = plan.runs[place.number]
@@ -79,9 +73,7 @@ def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, output: 
         runtime.leave()
         log.write(traceback.format_exc())
         status = Exit.RAISED
-    with contextlib.suppress(OSError):
-        os.write(output, log.getvalue()[-OUTPUT_BYTES:].encode())
-    os._exit(status)
+    runtime.end_run(status, log.getvalue())
 
 
 class _Run:

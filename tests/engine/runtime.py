@@ -19,6 +19,7 @@ NEVER = (1 << 63) - 1
 EVENTS_MAX = 1 << 16
 HISTORY_BYTES = 32 << 20
 BUFFER_BYTES = 1 << 20
+OUTPUT_BYTES = 60_000
 BEGIN_NS = 1_000_000_000_000
 """The monotonic clock at the beginning of a world."""
 
@@ -140,6 +141,9 @@ class Shared(ctypes.Structure):
         ("hash", ctypes.c_uint64),
         ("event_count", ctypes.c_int64),
         ("history_bytes", ctypes.c_int64),
+        ("status", ctypes.c_int64),
+        ("output_bytes", ctypes.c_int64),
+        ("output", ctypes.c_char * OUTPUT_BYTES),
         ("finding", ctypes.c_char * 1024),
         ("events", TraceEvent * EVENTS_MAX),
         ("history", ctypes.c_char * HISTORY_BYTES),
@@ -182,8 +186,6 @@ class Runtime:
         self._declare(self._library, "world_enter", None, number, ctypes.c_void_p)
         self._declare(self._library, "world_exit", None, number)
         self._declare(quick, "world_return", None)
-        self._declare(quick, "world_end_with", None, number)
-        self._declare(quick, "world_parent", number)
         self._declare(quick, "world_kill", None, number, integer)
         self._declare(quick, "world_pause", None, number, integer)
         self._declare(quick, "world_fill", None, number, integer)
@@ -194,6 +196,7 @@ class Runtime:
         self._declare(self._library, "peer_receive", integer, number, ctypes.c_void_p, integer)
         self._declare(self._library, "peer_end", None, number, number)
         self._quick = quick
+        self._declare_memory(quick)
         self.shared: Any = self._library.world_share().contents
         self.damaged = False
         """Whether the disk of this process lied or decayed before this run."""
@@ -213,6 +216,15 @@ class Runtime:
         self.fill = quick.world_fill
         self.cut_off = quick.network_cut
         self.listens = quick.network_listens
+
+    def _declare_memory(self, quick: Any) -> None:
+        """Declare the functions for processes and their memory."""
+        self._declare(quick, "world_end_with", None, ctypes.c_int)
+        self._declare(quick, "world_parent", ctypes.c_int)
+        self._declare(quick, "reset_begin", ctypes.c_int)
+        self._declare(quick, "reset_end", None, ctypes.c_int)
+        self._declare(quick, "reset_differs", ctypes.c_int64)
+        self.differs = quick.reset_differs
 
     @staticmethod
     def _declare(library: Any, name: str, result: Any, *arguments: Any) -> None:
@@ -245,6 +257,12 @@ class Runtime:
         """Return the records of `record`."""
         return ctypes.string_at(ctypes.addressof(self.shared) + Shared.history.offset, self.shared.history_bytes)
 
+    def output(self) -> str:
+        """Return what the last run logged."""
+        return ctypes.string_at(ctypes.addressof(self.shared) + Shared.output.offset, self.shared.output_bytes).decode(
+            errors="replace"
+        )
+
     def trace(self) -> list[str]:
         """Return the last calls of the last run, one line each."""
         count = self.shared.event_count
@@ -263,6 +281,20 @@ class Runtime:
         """Make this thread the driver of a world: the first thread, which starts the others."""
         self._quick.disk_no_rules()
         self._library.world_begin(ctypes.byref(settings))
+
+    def keep_memory(self) -> int:
+        """Remember the memory of this process. Return how often it was put back to this moment, or -1 if it cannot be.
+
+        It returns again after each `end_run`, with nothing remembered of what happened since.
+        """
+        return int(self._quick.reset_begin())
+
+    def end_run(self, status: int, output: str) -> None:
+        """End a run of the bookie, and tell the parent process how. This process ends, or begins anew."""
+        data = output[-OUTPUT_BYTES:].encode()[-OUTPUT_BYTES:]
+        ctypes.memmove(ctypes.addressof(self.shared) + Shared.output.offset, data, len(data))
+        self.shared.output_bytes = len(data)
+        self._quick.reset_end(status)
 
     def leave(self) -> None:
         """Give this thread the real clock and the real files again."""

@@ -41,17 +41,19 @@ def main() -> int:
     # Not imported before, because these load numpy, which reads the environment.
     from tests.engine.plan import draw_plan
     from tests.engine.runtime import Runtime
+    from tests.engine.standby import Standby
     from tests.engine.world import play
 
     runtime = Runtime()
     runtime.redirect()
+    standby = Standby(runtime)
     begun, runs, sweeps, failures, failed = time.monotonic(), 0, 0, 0, 0
     for seed in seeds_of(given.seeds):
         runs += 1
         for error, op in ((error, op) for error, ops in ERRORS.items() for op in ops):
             for nth in range(1, CALLS_MAX):
                 plan = with_one_fault(draw_plan(seed), Rule((op,), "", error, nth, 1))
-                outcome = play(runtime, plan, keep_trace=nth == given.trace)
+                outcome = play(standby, plan, keep_trace=nth == given.trace)
                 if nth == given.trace:
                     print("\n".join(outcome.trace))
                 if outcome.findings:
@@ -61,6 +63,7 @@ def main() -> int:
                     sweeps += 1
                     break
                 failures += 1
+    standby.close()
     took = time.monotonic() - begun
     print(f"{runs} runs, {sweeps} sweeps, {failures} failures, {failed} failed, {took:.0f} s")
     return int(failed > 0)

@@ -1,8 +1,6 @@
 """One world: runs of the bookie in processes of their own, power cuts between them, and the judgement."""
 
-import os
 import shutil
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +9,10 @@ from tests.engine.doubts import certain
 from tests.engine.events import Recorder, events, split_deleted
 from tests.engine.peers import Known
 from tests.engine.plan import Plan, RunPlan
-from tests.engine.run import Place, be_bookie
+from tests.engine.run import Place
 from tests.engine.runtime import Exit, Lie, Runtime
 from tests.engine.scratch import scratch
+from tests.engine.standby import Standby
 from tests.history.checker import judge
 
 __all__ = ["Outcome", "play"]
@@ -42,9 +41,9 @@ class Outcome:
     output: str = ""
 
 
-def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
+def play(standby: Standby, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     """Play a world to its end, or to the first run with a finding."""
-    outcome = Outcome(plan.seed)
+    outcome, runtime = Outcome(plan.seed), standby.runtime
     root = scratch("world")
     runtime.new_world(root)
     known, boot, seen = Known(plan.ledgers), 1, 0
@@ -53,7 +52,7 @@ def play(runtime: Runtime, plan: Plan, *, keep_trace: bool = False) -> Outcome:
         for number, run in enumerate(plan.runs):
             disk.decay(number, run.decays)
             place = Place(root / "disk-0", number, boot, disk.damaged)
-            status = _run(runtime, plan, place, known, outcome, traced=keep_trace)
+            status, outcome.output = standby.run(plan, place, known, traced=keep_trace)
             outcome.runs += 1
             outcome.kills += status == Exit.KILLED
             outcome.first_faults += runtime.faults_of(0) if number == 0 else 0
@@ -129,18 +128,3 @@ def _finding(runtime: Runtime, run: RunPlan, status: int, output: str) -> str:
     if status in (Exit.STUCK, Exit.OVERFLOWN):
         return runtime.finding()
     return f"the process ended with status {status}"
-
-
-def _run(runtime: Runtime, plan: Plan, place: Place, known: Known, outcome: Outcome, *, traced: bool) -> int:
-    """Run the bookie in a child process, and return its exit status, negative for a signal."""
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    child = runtime.child()
-    if child == 0:
-        os.close(reading)
-        be_bookie(runtime, plan, place, known, writing, traced=traced)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        outcome.output = pipe.read().decode(errors="replace")
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)

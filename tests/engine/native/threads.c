@@ -41,7 +41,8 @@ void finish(int status, const char *finding)
 {
     if (finding)
         snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
-    _exit(status);
+    reset_end(status);
+    abort();
 }
 
 /* Choose who runs next. Timed waits that are over become ready first; if nobody is ready, time passes. */
@@ -477,7 +478,7 @@ static int world_create(pthread_t *out, const pthread_attr_t *attributes, void *
     t->argument = argument;
     t->life = live;
     step(OP_START, t->id, 0, NULL);
-    rc = pthread_create(out, attributes, run, t);
+    rc = turns_create(t, out, attributes, run);
     if (rc != 0)
         t->state = DEAD;
     maybe_yield();

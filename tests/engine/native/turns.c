@@ -14,7 +14,18 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 
-enum { FSGSBASE = 2, APART = 2048 };
+enum { FSGSBASE = 2, APART = 2048, SPARES = 64, SPARE_STACK = 512 << 10 };
+
+/* A kernel thread that was parked before its thread was created. */
+struct spare {
+    pthread_t number;
+    void *top;
+    uint32_t parked;
+};
+
+static struct spare spares[SPARES];
+static int spare_count, spares_used, created;
+static uintptr_t first_storage;
 
 static void await(uint32_t *futex)
 {
@@ -108,6 +119,70 @@ void park(struct thread *t)
     t->stack = fresh_stack(&never, t, began);
     allow(&t->parked);
     await(&never);
+}
+
+static void *park_spare(void *given)
+{
+    struct spare *spare = given;
+    uint32_t never = 0;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    spare->top = &never;
+    allow(&spare->parked);
+    await(&never);
+    return NULL;
+}
+
+/* Park kernel threads for the threads to come. Return whether threads can be carried. */
+int turns_park_spares(void)
+{
+    pthread_attr_t attributes;
+    first_storage = (uintptr_t)pthread_self();
+    if (!carries())
+        return 0;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, SPARE_STACK);
+    while (spare_count < SPARES &&
+           pthread_create(&spares[spare_count].number, &attributes, park_spare, &spares[spare_count]) == 0)
+        await(&spares[spare_count++].parked);
+    pthread_attr_destroy(&attributes);
+    return 1;
+}
+
+/* Return how many threads were created for which no kernel thread was left. */
+int turns_created(void)
+{
+    return created;
+}
+
+/* Create what carries a thread. */
+int turns_create(struct thread *t, pthread_t *out, const pthread_attr_t *attributes, void *(*body)(void *))
+{
+    struct spare *spare = &spares[spares_used];
+    if (spares_used == spare_count) {
+        created++;
+        return pthread_create(out, attributes, body, t);
+    }
+    spares_used++;
+    *out = spare->number;
+    t->storage = (uintptr_t)spare->number;
+    t->stack = fresh_stack(spare->top, t, began);
+    t->parked = 1;
+    return 0;
+}
+
+/* Go on with a function on another stack, in the role of the first thread, and note this stack. */
+void turns_call(void *top, void (*function)(void), void **left)
+{
+    swap(left, fresh_stack(top, NULL, (void (*)(struct thread *))function), first_storage);
+}
+
+/* Go on with a stack that `turns_call` has noted. */
+void turns_resume(void *stack)
+{
+    void *nowhere;
+    swap(&nowhere, stack, first_storage);
 }
 
 /* Make this kernel thread the carrier of its process, in the role of its first thread. */

@@ -33,7 +33,7 @@
 
 enum {
     THREADS_MAX = 256, PROCESSES_MAX = 8, CONNECTIONS_MAX = 256, EVENTS_MAX = 1 << 16, FDS_MAX = 4096,
-    UNDO_BYTES = 32 << 20, HISTORY_BYTES = 32 << 20, SOCKET_BYTES_MAX = 256 << 10
+    OUTPUT_BYTES = 60000, UNDO_BYTES = 32 << 20, HISTORY_BYTES = 32 << 20, SOCKET_BYTES_MAX = 256 << 10
 };
 
 /* How a run of the bookie ended, as the exit status of its process. */
@@ -134,6 +134,9 @@ struct shared {
     uint64_t hash;              /* of all events: equal for equal worlds */
     int64_t event_count;
     int64_t history_bytes;
+    int64_t status;             /* with which the last run of a process that is put back has ended */
+    int64_t output_bytes;       /* of its log */
+    char output[OUTPUT_BYTES];
     char finding[1024];
     struct event events[EVENTS_MAX];
     char history[HISTORY_BYTES];
@@ -172,6 +175,14 @@ void turns_pass(struct thread *me, struct thread *next);
 void turns_give(struct thread *next);
 void turns_end(struct thread *next);
 void park(struct thread *t);
+int turns_create(struct thread *t, pthread_t *out, const pthread_attr_t *attributes, void *(*body)(void *));
+int turns_park_spares(void);
+int turns_created(void);
+void turns_call(void *top, void (*function)(void), void **left);
+void turns_resume(void *stack);
+
+/* reset.c */
+void reset_end(int status);
 
 /* network.c */
 int network_owns(int fd);
