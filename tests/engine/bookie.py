@@ -8,6 +8,7 @@ from bookie.server.disks.dirty import DirtyMarker, Run
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import JournalSettings, StorageSettings
 from tests.engine.plan import Plan
+from tests.engine.sealed import server_contexts
 
 
 class Engine:
@@ -24,7 +25,8 @@ class Engine:
             JournalSettings(directories=tuple(root / f"journal-{i}" for i in range(plan.journals)), **plan.journal),
         )
         self.network = NetworkSettings(**plan.network)
-        self.port = DataPort(self.storage, self.network)
+        tls = server_contexts(root.parent / "tls") if plan.sealed else None
+        self.port = DataPort(self.storage, self.network, tls=tls)
         journal = self.storage.journal
         run = Run(write_data=journal.write_data, sync_data=journal.sync_data, boot=f"boot {boot}")
         self.flushed = False

@@ -28,8 +28,10 @@ __all__ = [
     "long_ids",
     "many_files",
     "prompt",
+    "sealed",
     "sipping",
     "slow_readers",
+    "taken_over",
     "unreadable",
     "unreadable_index",
     "young",
@@ -416,3 +418,19 @@ def full_replay(plan: Plan) -> Plan:
         kill_at=int(10 ** rng.uniform(3.8, 4.5)),
     )
     return _world(plan, write, again, flush_interval_ms=10_000, write_cache_bytes=8 * MIB)
+
+
+def taken_over(plan: Plan) -> Plan:
+    """The first start takes over the disks of a Java bookie, and dies in it; others write and fence afterwards."""
+    rng = _rng(plan)
+    first = _run(plan, 0, (), kill_at=int(10 ** rng.uniform(2, 3.3)), cut=rng.choice((-1, 0, 1)))
+    later = _run(plan, 1, _peers(plan, 1, "writer", "writer", "reader", "fencer"))
+    return replace(_world(plan, first, later, ledger_directories=1, journals=1), taken_over=True)
+
+
+def sealed(plan: Plan) -> Plan:
+    """All peers use TLS, and some take little at a time."""
+    rng = _rng(plan)
+    peers = _peers(plan, 0, "writer", "writer", "reader", "batch", sealed=True, sip_bytes=rng.choice((0, 0, 1000)))
+    run = _run(plan, 0, peers, short_io=rng.choice((0, 50, 500)), socket_bytes=rng.choice((4, 64)) * KIB)
+    return _world(plan, run)

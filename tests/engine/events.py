@@ -65,6 +65,15 @@ class Recorder:
         self._runtime.record(head + b"".join(bodies))
 
 
+def heads(data: bytes) -> Iterator[tuple[str, str, int, int]]:
+    """Yield kind, operation, ledger and entry of each event of a history, which is quicker than `events`."""
+    at = 0
+    while at < len(data):
+        kind, op, _, _, _, ledger, entry, _, _, count = RECORD.unpack_from(data, at)
+        at += RECORD.size + BODY_BYTES * count
+        yield KINDS[kind], OPS[op], ledger, entry
+
+
 def events(data: bytes) -> Iterator[Event]:
     """Yield the events of a history, in the order in which they were recorded."""
     at = 0

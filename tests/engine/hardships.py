@@ -1,5 +1,5 @@
 """Hardships that some worlds have besides those of `plan`: disks that lie or decay, jumping clocks, peers that no sane
-client resembles, changed settings, and mostly dead entry logs. Values only.
+client resembles, changed settings, mostly dead entry logs, TLS, and the disks of a Java bookie. Values only.
 
 They are drawn by a generator of their own, so that a world without them stays the world that it was.
 """
@@ -14,6 +14,8 @@ from tests.engine.runtime import Action, Op
 
 __all__ = ["draw_world"]
 
+RAW = ("wild", "flood")
+"""Roles that do not look at answers, and so could not shake hands."""
 FILES = (".txn", ".txn", ".log", ".log", "locations", "locations", "lastMark", "")
 NAMES = (".txn", ".log", "data.mdb", "data.mdb", "lastMark", "DIRTY", "")
 CHANGES = {
@@ -48,7 +50,29 @@ def draw_world(seed: int) -> Plan:
     for share, hardship in ((0.2, _jump), (0.25, _peers), (0.2, _changes), (0.15, _churn), (0.25, _lies)):
         if rng.random() < share:
             hardship(rng, runs, plan)
-    return replace(plan, runs=tuple(runs))
+    if rng.random() < 0.15:
+        _seal(rng, runs)
+    plan = replace(plan, runs=tuple(runs))
+    return _taken_over(rng, plan) if rng.random() < 0.1 else plan
+
+
+def _seal(rng: random.Random, runs: list[RunPlan]) -> None:
+    """Half of the peers use START_TLS before anything else."""
+    for at, run in enumerate(runs):
+        sealed = {peer for peer in run.peers if rng.random() < 0.5 and peer.role not in RAW}
+        runs[at] = replace(run, peers=tuple(replace(peer, sealed=peer in sealed) for peer in run.peers))
+
+
+def _taken_over(rng: random.Random, plan: Plan) -> Plan:
+    """The disks were those of a Java bookie, with one ledger directory and one journal.
+
+    The first start, which takes them over, is killed at times.
+    """
+    first = plan.runs[0]
+    if rng.random() < 0.6:
+        kill = int(10 ** rng.uniform(1.5, 3.3))
+        first = replace(first, world=first.world | {"kill_at": kill}, cut=rng.choice((-1, 0, 0, 1, 2, 3)))
+    return replace(plan, runs=(first, *plan.runs[1:]), ledger_directories=1, journals=1, taken_over=True)
 
 
 def _some_run(rng: random.Random, runs: list[RunPlan]) -> int:

@@ -7,12 +7,12 @@ import random
 from collections import Counter, deque
 
 from tests.engine.entries import fingerprint, is_sound, stored
-from tests.engine.events import Invocation, Recorder
+from tests.engine.events import Invocation, Recorder, heads
 from tests.engine.plan import PeerPlan
 from tests.engine.runtime import NEVER, Runtime
+from tests.engine.sealed import START_TLS, SealedEnd
 from tests.engine.wild import wild_frame
 from tests.engine.wire import LAST, NO_ENTRY, NO_LEDGER, OK, V2, V3, Answer, Frames, Key
-from tests.history.events import Event
 
 __all__ = ["Connection", "Known", "Peer", "Verifier"]
 
@@ -21,6 +21,7 @@ DAMAGED = 999
 """The code of an answer whose digest tells the client that it asks another bookie."""
 RAW = ("wild", "flood")
 """Roles whose answers nobody looks at."""
+NEWS_BITS = 64
 REST_NS = 20_000_000
 """The pause after a refusal."""
 
@@ -33,19 +34,21 @@ class Known:
         self.ledgers = ledgers
         self.existing = set(ledgers)
 
-    def absorb(self, events: list[Event]) -> None:
-        """Learn from the events of a run."""
-        for event in events:
-            if event.kind == "invoke" and event.op in ("add", "recovery_add"):
-                self.next[event.ledger] = max(self.next.get(event.ledger, 0), event.entry + 1)
-            elif event.op == "delete":
-                self.existing.discard(event.ledger)
+    def absorb(self, history: bytes) -> None:
+        """Learn from the history of a run."""
+        for kind, op, ledger, entry in heads(history):
+            if kind == "invoke" and op in ("add", "recovery_add"):
+                self.next[ledger] = max(self.next.get(ledger, 0), entry + 1)
+            elif op == "delete":
+                self.existing.discard(ledger)
 
 
 class Connection:
     """A connection of a peer: unsent bytes, received frames, and the requests that wait for a response."""
 
-    def __init__(self, runtime: Runtime, recorder: Recorder, client: int, protocol: V2 | V3) -> None:
+    def __init__(
+        self, runtime: Runtime, recorder: Recorder, client: int, protocol: V2 | V3, *, sealed: bool = False
+    ) -> None:
         self.runtime = runtime
         self.recorder = recorder
         self.client = client
@@ -58,18 +61,25 @@ class Connection:
         self._number = runtime.connect(LOOPBACK + client)
         if self._number < 0:
             self.closed = True
+        self._sealed = SealedEnd() if sealed else None
+        if sealed:
+            self._unsent.append(START_TLS)
+
+    def quiet(self, news: int) -> bool:
+        """Whether nothing is left to send, and nothing has arrived; `news` are the bits of `Runtime.news`."""
+        return not self._unsent and 0 <= self._number < NEWS_BITS and not news >> self._number & 1
 
     def ask(self, op: str, ledger: int, entry: int, key: Key, frame: bytes, body: bytes = b"") -> None:
         """Send a request and record it."""
         bodies = (body,) if body else ()
         number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
         self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body, self.runtime.now())
-        self._unsent.append(frame)
-        self.push()
+        self.send_raw(frame)
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes that are no request."""
-        self._unsent.append(data)
+        """Send bytes, which need not be a request."""
+        if data := self._sealed.seal(data) if self._sealed else data:
+            self._unsent.append(data)
         self.push()
 
     def push(self) -> None:
@@ -91,7 +101,7 @@ class Connection:
             if not data:
                 self.closed = self.closed or data is None
                 break
-            for body in self._frames.feed(data):
+            for body in self._frames.feed(self._opened(data)):
                 self._take(body, found)
             if most:
                 break
@@ -103,6 +113,16 @@ class Connection:
             if data is None:
                 self.closed = True
                 return
+
+    def _opened(self, data: bytes) -> bytes:
+        """Return what received bytes say."""
+        if self._sealed is None:
+            return data
+        said, answer = self._sealed.receive(data)
+        if answer:
+            self._unsent.append(answer)
+        self.malformed = self.malformed or self._sealed.failed
+        return said
 
     def _take(self, body: bytes, found: list[tuple[Invocation, Answer]]) -> None:
         try:
@@ -171,12 +191,20 @@ class Peer:
         """Whether nothing is left to ask."""
         return self._left <= 0
 
+    def idle(self, now: int, news: int) -> bool:
+        """Whether a turn would do nothing."""
+        if self._connection is None or now >= self.due:
+            return False
+        return not self._connection.closed and self._connection.quiet(news)
+
     def turn(self, now: int) -> None:
         """Receive and record responses, and send requests if it is time."""
         if self._connection is None:
             if now < self.due:
                 return
-            self._connection = Connection(self._runtime, self._recorder, self._client, V3() if self.plan.v3 else V2())
+            self._connection = Connection(
+                self._runtime, self._recorder, self._client, V3() if self.plan.v3 else V2(), sealed=self.plan.sealed
+            )
         connection = self._connection
         if self.plan.role in RAW:
             connection.ignore()

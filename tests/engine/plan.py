@@ -41,6 +41,8 @@ class PeerPlan:
     v3: bool
     sip_bytes: int = 0
     """How much the peer reads at a time, with pauses; 0 for everything at once."""
+    sealed: bool = False
+    """Whether its connections begin with START_TLS, and what follows is encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,13 @@ class Plan:
     runs: tuple[RunPlan, ...] = ()
     planted: tuple[Rule, ...] = ()
     """A planted bug: rules of every run that excuse nothing."""
+    taken_over: bool = False
+    """Whether the disks are those of a Java bookie at first."""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether some peer uses TLS, so that the bookie offers it."""
+        return any(peer.sealed for run in self.runs for peer in run.peers)
 
     def at(self, number: int) -> "Plan":
         """Return the plan with the settings of a run."""

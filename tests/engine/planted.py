@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from bookie._fast.index.view import Index
+from bookie.server.data_port import DataPort
 from tests.engine import directed
 from tests.engine.plan import Plan, Rule, draw_plan
 from tests.engine.runtime import Action, Op
@@ -78,11 +80,46 @@ def newest_file_only() -> AbstractContextManager[Any]:
     return patch.object(recovery, "files_to_replay", lambda *asked: real(*asked)[-1:])
 
 
+@contextmanager
+def _index_at_once(index: Path, *, map_bytes: int, step: Any) -> Iterator[Index]:
+    index.mkdir(exist_ok=True)
+    opened = Index.open(index, map_bytes)
+    yield opened
+    opened.close()
+
+
+def takeover_in_place() -> AbstractContextManager[Any]:
+    return patch("bookie.storage.takeover.build.new_index", _index_at_once)
+
+
+def java_fences_lost() -> AbstractContextManager[Any]:
+    return patch("bookie.storage.takeover.build.with_journals", lambda known, _: known)
+
+
+class _Idle:
+    """A loop of the data port that does not run."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop = loop
+
+    def run(self) -> None:
+        return
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loop, name)
+
+
+def sealed_loop_idle() -> AbstractContextManager[Any]:
+    real = DataPort._sealed_loops
+    return patch.object(DataPort, "_sealed_loops", lambda *given: list(map(_Idle, real(*given))))
+
+
 NOTHING = Planted("nothing is wrong")
 
 OUTSIDE = {
     "INDEX_IN_PLACE": Planted("a new index is created under its final name", patch=index_in_place),
     "INDEX_UNSYNCED": Planted("syncs of the location index do nothing", rules=unsynced("data.mdb$")),
+    "JAVA_FENCES_LOST": Planted("a take-over ignores fences in journals before the mark", patch=java_fences_lost),
     "JOURNAL_NAMES_UNSYNCED": Planted("the journal's directory is not synced", rules=unsynced("/journal-0/current$")),
     "JOURNAL_UNSYNCED": Planted("syncs of journal files do nothing", rules=unsynced(".txn$")),
     "LARGEST_MARK": Planted("replay begins for all directories at the largest of their marks", patch=largest_mark),
@@ -91,6 +128,8 @@ OUTSIDE = {
     "MARK_UNSYNCED": Planted("a mark gets its name before its bytes are on disk", rules=unsynced(".tmp$")),
     "NEWEST_FILE_ONLY": Planted("only the newest journal file is replayed", patch=newest_file_only),
     "PARENTS_UNSYNCED": Planted("new directories are not synced in their parents", patch=parents_unsynced),
+    "SEALED_LOOP_IDLE": Planted("the loop for encrypted connections does not run", patch=sealed_loop_idle),
+    "TAKEOVER_IN_PLACE": Planted("a take-over builds the index under its final name", patch=takeover_in_place),
 }
 
 WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
@@ -125,8 +164,10 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.long_ids: ("SHORT_LEDGER_IDS",),
     directed.many_files: ("NEWEST_FILE_ONLY",),
     directed.prompt: ("WAKE_LOST",),
+    directed.sealed: ("SEALED_LOOP_IDLE",),
     directed.sipping: ("HALF_REUSED",),
     directed.slow_readers: (*("DEAD_PAGE_SHOWN", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),),
+    directed.taken_over: ("JAVA_FENCES_LOST", "TAKEOVER_IN_PLACE"),
     directed.unreadable: ("NO_ENTRY_ON_EIO",),
     directed.unreadable_index: ("LAST_AFTER_ERROR",),
     directed.young: ("INDEX_IN_PLACE", "OLD_META_JUDGED", "PARENTS_UNSYNCED"),

@@ -15,7 +15,7 @@ from bookie._fast.base import fatal
 from bookie.errors import StartRefused
 from tests.engine.bookie import Engine
 from tests.engine.budgets import over_budget
-from tests.engine.events import Recorder, events
+from tests.engine.events import Recorder, heads
 from tests.engine.operations import Ledgers, Operator
 from tests.engine.peers import Known, Peer, Verifier
 from tests.engine.plan import Plan
@@ -142,8 +142,10 @@ class _Run:
                 self._check_budgets()
             now = self._runtime.now()
             self._check_promptness(now)
+            news = self._runtime.news()
             for peer in self._peers:
-                peer.turn(now)
+                if not peer.idle(now, news):
+                    peer.turn(now)
             if self._check_fatal():
                 return Exit.ENDED
             asking = [peer.due for peer in self._peers if not peer.done()]
@@ -179,9 +181,9 @@ class _Run:
     def _verify(self) -> None:
         """Read back everything that was ever sent for ledgers that exist."""
         sent: dict[int, set[int]] = {}
-        for event in events(self._runtime.history()):
-            if event.kind == "invoke" and event.op in ("add", "recovery_add"):
-                sent.setdefault(event.ledger, set()).add(event.entry)
+        for kind, op, ledger, entry in heads(self._runtime.history()):
+            if kind == "invoke" and op in ("add", "recovery_add"):
+                sent.setdefault(ledger, set()).add(entry)
         self._recorder.nemesis("verify")
         verifier = Verifier(
             self._runtime,

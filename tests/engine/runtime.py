@@ -191,20 +191,18 @@ class Runtime:
         self._declare(quick, "world_fill", None, number, integer)
         self._declare(quick, "network_cut", None, number, number, number)
         self._declare(quick, "network_listens", number, number)
-        self._declare(self._library, "peer_connect", number, ctypes.c_uint32)
-        self._declare(self._library, "peer_send", integer, number, text, integer)
-        self._declare(self._library, "peer_receive", integer, number, ctypes.c_void_p, integer)
-        self._declare(self._library, "peer_end", None, number, number)
         self._quick = quick
         self._declare_memory(quick)
+        self._declare_peers(quick)
         self.shared: Any = self._library.world_share().contents
         self.damaged = False
         """Whether the disk of this process lied or decayed before this run."""
         self._buffer = ctypes.create_string_buffer(BUFFER_BYTES)
         self.wait = self._library.world_wait
         self.now = quick.world_now
-        self.connect = self._library.peer_connect
-        self.end = self._library.peer_end
+        self.connect = quick.peer_connect
+        self.end = quick.peer_end
+        self.news = quick.peer_news
         self.disk_cut = quick.disk_cut
         self.settle = quick.disk_settle
         self.faults = quick.world_faults
@@ -216,6 +214,15 @@ class Runtime:
         self.fill = quick.world_fill
         self.cut_off = quick.network_cut
         self.listens = quick.network_listens
+
+    def _declare_peers(self, quick: Any) -> None:
+        """Declare the functions of the peers, which never wait."""
+        integer, number, text = ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
+        self._declare(quick, "peer_connect", number, ctypes.c_uint32)
+        self._declare(quick, "peer_send", integer, number, text, integer)
+        self._declare(quick, "peer_receive", integer, number, ctypes.c_void_p, integer)
+        self._declare(quick, "peer_end", None, number, number)
+        self._declare(quick, "peer_news", ctypes.c_uint64)
 
     def _declare_memory(self, quick: Any) -> None:
         """Declare the functions for processes and their memory."""
@@ -344,14 +351,14 @@ class Runtime:
 
     def send(self, connection: int, data: bytes) -> int:
         """Send as much as the bookie's socket takes, and return how many bytes that were; -1 if the bookie closed."""
-        return int(self._library.peer_send(connection, data, len(data)))
+        return int(self._quick.peer_send(connection, data, len(data)))
 
     def receive(self, connection: int, most: int = 0) -> bytes | None:
         """Return what has arrived, b"" if that is nothing, or None if the bookie has closed the connection.
 
         `most` limits the bytes; 0 does not.
         """
-        size = self._library.peer_receive(connection, self._buffer, most or BUFFER_BYTES)
+        size = self._quick.peer_receive(connection, self._buffer, most or BUFFER_BYTES)
         return None if size < 0 else ctypes.string_at(self._buffer, size)
 
 

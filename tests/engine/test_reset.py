@@ -10,7 +10,7 @@ import pytest
 from tests.engine.test_worlds import played
 
 PROGRAM = """
-import gc, os, sys
+import gc, os, shutil, sys
 from tests.engine.hardships import draw_world
 from tests.engine.peers import Known
 from tests.engine.run import Place, be_bookie
@@ -28,6 +28,7 @@ if 0 <= returns < 3:
     runtime.differs()
     print("run", descriptors, flush=True)
     be_bookie(runtime, plan, Place(root / "disk-0", 0, 1), Known(plan.ledgers), traced=False)
+shutil.rmtree(root)
 print("ended", returns, runtime.differs(), descriptors)
 """
 

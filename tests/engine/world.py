@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.engine.decay import Decay, Snapshots, rot
 from tests.engine.doubts import certain
 from tests.engine.events import Recorder, events, split_deleted
+from tests.engine.java import leave_disks
 from tests.engine.peers import Known
 from tests.engine.plan import Plan, RunPlan
 from tests.engine.run import Place
@@ -48,6 +49,10 @@ def play(standby: Standby, plan: Plan, *, keep_trace: bool = False) -> Outcome:
     runtime.new_world(root)
     known, boot, seen = Known(plan.ledgers), 1, 0
     disk = Disk(runtime, root)
+    if plan.taken_over:
+        leave_disks(runtime, plan, root / "disk-0")
+        known.absorb(runtime.history())
+        seen = runtime.shared.history_bytes
     try:
         for number, run in enumerate(plan.runs):
             disk.decay(number, run.decays)
@@ -61,7 +66,7 @@ def play(standby: Standby, plan: Plan, *, keep_trace: bool = False) -> Outcome:
             if finding := _finding(runtime, run, status, outcome.output):
                 outcome.findings.append(f"run {number}: {finding}")
                 return outcome
-            known.absorb(list(events(runtime.history()[seen:])))
+            known.absorb(runtime.history()[seen:])
             seen = runtime.shared.history_bytes
             disk.confess(number)
             if run.cut >= 0:

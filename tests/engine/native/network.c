@@ -652,6 +652,18 @@ int64_t peer_receive(int index, char *data, int64_t size)
     return n;
 }
 
+/* Return which of the first 64 connections have bytes for their peers, or have ended. */
+uint64_t peer_news(void)
+{
+    uint64_t found = 0;
+    for (int i = 0; i < shared->connection_count && i < 64; i++) {
+        const struct connection *c = &shared->connections[i];
+        if (c->reset || c->ends[1].gone || c->pipes[1].size > 0)
+            found |= UINT64_C(1) << i;
+    }
+    return found;
+}
+
 /* End a connection: 0 half-closes it, 1 closes it, 2 resets it. */
 void peer_end(int index, int how)
 {
