@@ -43,9 +43,11 @@ def real_client(planted: Planted = NOTHING) -> MakeClient:
 
 
 class RealClient:
-    """What the public client adds to the protocol, without its driver and sockets. With `direct_s`, adds are direct."""
+    """What the public client adds to the protocol, without its driver and sockets. With modelled bookies and `direct_s`,
+    adds are direct.
+    """
 
-    def __init__(self, context: ClientContext, bookies: ClientBookies, direct_s: float = 0.0) -> None:
+    def __init__(self, context: ClientContext, bookies: ClientBookies | None = None, direct_s: float = 0.0) -> None:
         self._context = context
         self._bookies = bookies
         self._direct_s = direct_s
@@ -72,7 +74,9 @@ class RealClient:
             known, Digest.of(digest, password), self._context, advanced=advanced, deferred_sync=deferred
         )
         writer.start()
-        direct = DirectWriter(writer, self._bookies, self._direct_s) if self._direct_s and writer.plain else None
+        direct = None
+        if self._bookies is not None and self._direct_s and writer.plain:
+            direct = DirectWriter(writer, self._bookies, self._direct_s)
         return _Writer(writer, direct)
 
     async def open(self, ledger: int, password: bytes, *, recovery: bool) -> "_Reader":
