@@ -31,7 +31,7 @@ def leave_disks(runtime: Runtime, plan: Plan, root: Path) -> None:
     recorder = Recorder(runtime, RUN)
     current = root / "ledgers-0" / "current"
     logs: dict[int, list[bytes]] = {number: [] for number in range(rng.randrange(1, LOGS_MAX + 1))}
-    before, after = [], []  # records of the journal, on both sides of its mark
+    before, after = list[bytes](), list[bytes]()  # records of the journal, on both sides of its mark
     for ledger in plan.ledgers:
         entries = [
             stored(ledger, entry, entry - 1, plan.network["frame_bytes_max"] - 200)

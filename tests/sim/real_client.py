@@ -43,8 +43,9 @@ def real_client(planted: Planted = NOTHING) -> MakeClient:
 
 
 class RealClient:
-    """What the public client adds to the protocol, without its driver and sockets. With modelled bookies and `direct_s`,
-    adds are direct.
+    """What the public client adds to the protocol, without its driver and sockets.
+
+    With modelled bookies and `direct_s`, adds are direct.
     """
 
     def __init__(self, context: ClientContext, bookies: ClientBookies | None = None, direct_s: float = 0.0) -> None:
