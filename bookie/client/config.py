@@ -98,8 +98,8 @@ class ClientConfig(SettingsOf):
     frame_bytes_max: int = key("nettyMaxFrameSizeBytes", 5 << 20, low=FRAME_BYTES_MIN)
     channels_per_bookie: int = key("numChannelsPerBookie", 1, low=1)
     direct_connections_max: int = key("maxDirectConnectionsPerBookie", 4)
-    """The highest number of connections to a bookie over which threads read without the event loop; 0 means none.
-    Ours.
+    """The highest number of connections to a bookie over which threads read and add without the event loop; 0 means
+    none. Ours.
     """
     connect_timeout_s: float = key("clientConnectTimeoutMillis", 10.0, scale=MS)
     add_timeout_s: float = key("addEntryTimeoutSec", 5.0)

@@ -89,7 +89,7 @@ class DirectAdds:
             for pool, link in zip(pools, links, strict=True):
                 pool.give(link)
         if not isinstance(got, int):
-            self._look_at(got, routes, pools, links)
+            self._look_at(got, routes, links)
         return got
 
     def _take(self, pools: list[DirectPool], step_s: float) -> tuple[DirectLink, ...] | None:
@@ -110,19 +110,17 @@ class DirectAdds:
                 for pool, link in zip(pools, links, strict=False):
                     pool.give(link)
 
-    def _look_at(self, got: Add | None, routes: Routes, pools: list[DirectPool], links: tuple[DirectLink, ...]) -> None:
+    def _look_at(self, got: Add | None, routes: Routes, links: tuple[DirectLink, ...]) -> None:
         """Decide when to try again after an add that was not done directly."""
         if got is None:
             if not self._adder_agrees(routes) or any(link.born_s >= routes.since_s for link in links):
                 self._routes = None
             return
-        failed = [(pool, link) for pool, link in zip(pools, links, strict=True) if link.outcome in FAILURES]
-        if failed:
+        outcomes = {link.outcome for link in links}
+        if outcomes & FAILURES:
             self._routes = None
-            late = [pool for pool, link in failed if link.outcome == LATE]
-            for pool in late:
-                pool.avoid()
-            self._ask_at_s = time.monotonic() + (AVOIDED_S if late else AGAIN_S)
+            # Reads go on: they need not wait for the bookie's disk, as adds do.
+            self._ask_at_s = time.monotonic() + (AVOIDED_S if LATE in outcomes else AGAIN_S)
 
     def _adder_agrees(self, routes: Routes) -> bool:
         return self._adder is not None and self._adder.undisturbed(routes.changes)

@@ -308,8 +308,11 @@ def test_a_hung_bookie(bookies: Callable[..., list[BookieProcess]], v2: bool) ->
     with BookKeeper(metadata_of([store]), useV2WireProtocol=v2, addEntryTimeoutSec=60) as bk:
         with on(bk, one) as ledger:
             first = warm(ledger, patience_s=PATIENCE_S)
+            pool = bk._aio.bookie_client._peers[one.id].direct
             with frozen(one), pytest.raises(RequestTimeout, match=f"entry {first}"):
                 ledger.append(payload(first), timeout=1.0)
+            assert ledger._direct_adds._routes is None
+            assert pool._avoided_until == 0.0
             for entry in range(first + 1, first + 4):
                 assert ledger.append(payload(entry)) == entry
         check(bk, ledger.id, first + 4)
