@@ -48,7 +48,7 @@ class ClusterDraw(Draw):
         )
         known = {one.name: getattr(draw, one.name) for one in fields(Draw)}
         known |= {"entries": rng.choice((5, 20, 60)), "lasts_s": lasts_s, "config": config}
-        known |= {"bookies": bookies, "replicator": False}
+        known |= {"bookies": bookies, "replicator": False, "direct_s": 0.0}
         return cls(
             **known,
             session_s=session_s,
