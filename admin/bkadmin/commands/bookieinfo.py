@@ -1,4 +1,4 @@
-"""`bkadmin bookieinfo`: show free space and placement weight of every writable bookie."""
+"""`bkadmin bookieinfo`: show free space and placement weight of every bookie."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -32,31 +32,42 @@ AT_A_TIME = 32
 @with_output
 @click.pass_context
 def command(context: click.Context, *, multiple: int, cap: str, cluster: Cluster, output: str) -> None:
-    """Show the free space of every writable bookie and the weight that it gives the bookie in placement.
+    """Show the free space of every bookie and the weight that it gives the bookie in placement.
 
-    `weight` is the bookie's share of all free space. `capped` is the share after capping, which is the probability
-    that weighted placement chooses the bookie first. A bookie that does not answer is listed as failed, and the exit
-    code is 3.
+    `weight` is the bookie's share of the free space of all writable bookies. `capped` is the share after capping,
+    which is the probability that weighted placement chooses the bookie first. Read-only bookies are never chosen, so
+    they have no weight; `free` and `total` below the table include them. A bookie that does not answer is listed as
+    failed, and the exit code is 3.
     """
     from bookie.client.placement.weights import shares  # noqa: PLC0415
 
     with cluster.open() as driver:
-        bookies = sorted(driver.bookies.present(read_only=False))
+        writable = driver.bookies.present(read_only=False)
+        bookies = sorted(writable | driver.bookies.present(read_only=True))
         with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME))) as pool:
             answers = list(pool.map(lambda one: space(driver, one, cluster.timeout_s), bookies))
-    free = [0 if isinstance(one, str) else one.free for one in answers]
-    capped = shares(free, multiple, cap)
-    total_free, total_capped = sum(free) or 1, sum(capped) or 1.0
+    free = {
+        bookie: answer.free if not isinstance(answer, str) else 0
+        for bookie, answer in zip(bookies, answers, strict=True)
+    }
+    chosen = [bookie for bookie in bookies if bookie in writable]
+    capped = dict(zip(chosen, shares([free[one] for one in chosen], multiple, cap), strict=True))
+    total_free, total_capped = sum(free[one] for one in chosen) or 1, sum(capped.values()) or 1.0
     rows: list[dict[str, Any]] = []
-    for bookie, answer, mine, share in zip(bookies, answers, free, capped, strict=True):
+    for bookie, answer in zip(bookies, answers, strict=True):
         if isinstance(answer, str):
             nothing = dict.fromkeys(("free", "total", "weight", "capped"))
             rows.append({"bookie": bookie, **nothing, "state": f"failed: {answer}"})
             continue
-        row = {"bookie": bookie, "free": Bytes(mine), "total": Bytes(answer.total)}
-        rows.append({**row, "weight": mine / total_free, "capped": share / total_capped, "state": "ok"})
+        row = {"bookie": bookie, "free": Bytes(free[bookie]), "total": Bytes(answer.total)}
+        if bookie in writable:
+            rows.append(
+                {**row, "weight": free[bookie] / total_free, "capped": capped[bookie] / total_capped, "state": "ok"}
+            )
+        else:
+            rows.append({**row, "weight": None, "capped": None, "state": "read-only"})
     failed = sum(isinstance(one, str) for one in answers)
     total = sum(one.total for one in answers if not isinstance(one, str))
-    show(output, "bookies", rows, free=Bytes(sum(free)), total=Bytes(total), failed=failed)
+    show(output, "bookies", rows, free=Bytes(sum(free.values())), total=Bytes(total), failed=failed)
     if failed:
         context.exit(EXIT_PARTIAL)

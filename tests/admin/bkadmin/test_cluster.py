@@ -78,6 +78,15 @@ def test_bookies_and_their_space(pair: list[BookieProcess], bkadmin: BkAdmin) ->
     states = {row["bookie"]: row["state"] for row in part.json["bookies"]}
     assert (part.code, part.json["failed"], states[pair[0].id]) == (3, 1, "ok")
     assert states[pair[1].id].startswith("failed: ")
+    assert bkadmin("readonly", "on", "--admin", pair[1].admin).code == 0
+    mixed = bkadmin("bookieinfo", "-o", "json").json
+    rows = {row["bookie"]: row for row in mixed["bookies"]}
+    assert [(rows[one.id]["state"], rows[one.id]["weight"], rows[one.id]["capped"]) for one in pair] == [
+        ("ok", 1, 1),
+        ("read-only", None, None),
+    ]
+    assert mixed["total"] == 2 * size
+    assert bkadmin("readonly", "off", "--admin", pair[1].admin).code == 0
     ends = bkadmin("endpointinfo", pair[1].id, "-o", "yaml")
     assert ends.code == 0
     assert f"port: {pair[1].port}" in ends.out
