@@ -18,6 +18,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState,
 from bookie.pb import scrub_service_pb2 as pb
 from bookie.pb.scrub_service_pb2_grpc import ScrubStub
 from tests.fixtures.bookies import BookieProcess, metadata_of
+from tests.fixtures.closed_logs import closed_logs_of
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
@@ -111,8 +112,9 @@ class Damaged:
 
 
 @pytest.fixture
-def damaged(bookies: Callable[..., list[BookieProcess]]) -> Iterator[Damaged]:
-    three = bookies(3, scrubEnabled="false", scrubRateByBytes="0")
+def damaged(bookies: Callable[..., list[BookieProcess]], request: pytest.FixtureRequest) -> Iterator[Damaged]:
+    """Three bookies, with the settings of a parameter."""
+    three = bookies(3, scrubEnabled="false", scrubRateByBytes="0", **getattr(request, "param", {}))
     driver = open_driver(metadata_of(three))
     driver.start()
     yield Damaged(three, driver)
@@ -143,6 +145,26 @@ def test_what_the_scrub_finds_is_copied_from_replicas(damaged: Damaged) -> None:
         assert damaged.read(ledger, entry) == sealed(ledger, entry)
     damaged.pass_over()
     assert damaged.until(lambda now: now["scrub_passes"] > 0)["repair_repaired"] == 0
+
+
+@pytest.mark.parametrize("damaged", [{"entryLogPerLedgerEnabled": "true", "flushInterval": "100"}], indirect=True)
+def test_the_log_of_what_was_repaired_is_closed(damaged: Damaged) -> None:
+    """With a log for each ledger, the one that a closed ledger got for its repair is closed by the next checkpoint.
+
+    The log of an open ledger, whose writer may still write here, is not.
+    """
+    damaged.write(2, damaged.bookies, LedgerState.OPEN)
+    damaged.write(1, damaged.bookies)
+    damaged.victim.restart()
+    before = {ledger: closed_logs_of(damaged.victim, ledger) for ledger in (1, 2)}
+    for repaired, ledger in enumerate((2, 1), 1):
+        damaged.flip(ledger, 10, 60)
+        damaged.pass_over()
+        damaged.until(lambda now, count=repaired: now["repair_repaired"] >= count)  # type: ignore[misc]
+    deadline = time.monotonic() + WAIT_S
+    while closed_logs_of(damaged.victim, 1) == before[1]:
+        assert time.monotonic() < deadline, damaged.victim.log_text()[-3000:]
+    assert closed_logs_of(damaged.victim, 2) == before[2]
 
 
 @pytest.mark.thorough

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bookie.errors import (
     BookieUnavailable,
     BookKeeperError,
+    ClientClosed,
     MetadataSerializationError,
     MetadataStoreError,
     ZooKeeperError,
@@ -37,9 +38,9 @@ class Found(NamedTuple):
 def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[Found]]:
     """Return a function that looks up one bookie in the metadata store, each time anew.
 
-    If the store fails, or does not answer within a second, it returns what the bookie published when it was looked up
-    last, or the address in its id. It raises BookieUnavailable if no address is known, and the errors of the metadata
-    store.
+    If the store fails, is closed, or does not answer within a second, it returns what the bookie published when it was
+    looked up last, or the address in its id. It raises BookieUnavailable if no address is known, and the errors of the
+    metadata store.
     """
     look = registered or _nobody
     seen: dict[str, Found] = {}
@@ -52,7 +53,7 @@ def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[
             seen[bookie] = found = Found(parse_service_info(bookie, published or b""), True)
         except MetadataSerializationError as error:
             raise BookieUnavailable(f"{bookie}: no address is known ({error}); is it registered?") from error
-        except (MetadataStoreError, TimeoutError, ZooKeeperError) as error:
+        except (ClientClosed, MetadataStoreError, TimeoutError, ZooKeeperError) as error:
             if known is None:
                 raise
             reason = error if isinstance(error, BookKeeperError) else f"no answer within {STORE_WAIT_S:g} s"

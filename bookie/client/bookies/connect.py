@@ -1,7 +1,12 @@
-"""Establish the connection of a link: TCP, then encryption, then authentication, all within the connect timeout."""
+"""Establish the connection of a link: TCP, then encryption, then authentication, all within the connect timeout.
+
+Names are looked up, and files of certificates read, on asyncio's threads. When the interpreter exits, these accept no
+more work, but announcements may still need a connection: then a name leads to the address of its last connection.
+"""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from bookie.auth.provider import ClientProvider
 from bookie.client.bookies.link import Link
@@ -16,6 +21,8 @@ DIRECT_TIMEOUT_S = 2.0
 PATIENCE_S = 0.25
 """How long a direct read waits for a bookie that sends nothing, in seconds. Then the event loop does the read."""
 
+P = TypeVar("P", bound=asyncio.BaseProtocol)
+
 
 class Connector:
     """Connects links to bookies. `timeout_s` bounds all steps together, in seconds; 0 means no limit."""
@@ -24,6 +31,8 @@ class Connector:
         self.timeout_s = timeout_s
         self.auth = auth
         self._contexts = TlsContexts(tls) if tls is not None else None
+        self._addresses: dict[str, str] = {}
+        """The address of the last connection to each host name."""
 
     @property
     def encrypted(self) -> bool:
@@ -41,7 +50,7 @@ class Connector:
         try:
             async with asyncio.timeout(self.timeout_s or None):
                 if self._contexts is None:
-                    await asyncio.get_running_loop().create_connection(lambda: link, host, port)
+                    await self._connected(lambda: link, host, port)
                 else:
                     await self._encrypted(link, self._contexts, host, port)
                 if self.auth is not None:
@@ -57,10 +66,24 @@ class Connector:
         else:
             link.opened()
 
+    async def _connected(self, protocol: Callable[[], P], host: str, port: int) -> tuple[asyncio.Transport, P]:
+        loop = asyncio.get_running_loop()
+        try:
+            transport, made = await loop.create_connection(protocol, host, port)
+        except RuntimeError as error:
+            if host not in self._addresses:
+                raise BookieUnavailable(f"{host}:{port}: its name cannot be looked up any more: {error}") from error
+            return await loop.create_connection(protocol, self._addresses[host], port)
+        self._addresses[host] = transport.get_extra_info("peername", (host,))[0]
+        return transport, made
+
     async def _encrypted(self, link: Link[Any], contexts: TlsContexts, host: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        context = await asyncio.to_thread(contexts.now)
-        transport, clear = await loop.create_connection(_ClearText, host, port)
+        try:
+            context = await asyncio.to_thread(contexts.now)
+        except RuntimeError:
+            context = contexts.now()
+        transport, clear = await self._connected(_ClearText, host, port)
         address = f"{host}:{port}"
         try:
             transport.write(start_tls_request())

@@ -49,10 +49,16 @@ class MetadataStore:
         return store
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a blocking call of the driver on one of the store's threads. Raises ClientClosed."""
+        """Run a blocking call of the driver on one of the store's threads. Raises ClientClosed, also if the interpreter
+        is exiting and its threads take no more calls.
+        """
         if self._closed:
             raise ClientClosed("the metadata store was closed")
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        except RuntimeError as error:
+            raise ClientClosed(f"the metadata store cannot be asked any more: {error}") from error
+        return await running
 
     def subscribed(
         self, watch: Callable[[Callable[[T], None]], Subscription], listener: Callable[[T], None]

@@ -1,12 +1,10 @@
 """Ledgers that lost replicas get new ones, on real bookies and metadata stores; each test has ledgers of its own."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bookie._fast.entrylog.map import read_map
 from bookie.client import Digest, DigestType
 from bookie.client.bookies.client import BookieClient
 from bookie.client.replication.contracts import Environment
@@ -16,7 +14,7 @@ from bookie.client.replication.worker import ReplicationWorker
 from bookie.errors import IllegalOperation
 from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.replication.conftest import GHOST, PASSWORD, SIZE, Cluster, comes_true, until
-from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.closed_logs import closed_logs_of
 from tests.interop.payload import payload
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
@@ -50,16 +48,6 @@ def test_a_lost_replica_is_copied(cluster: Cluster, digest_type: DigestType) -> 
     cluster.holds(ledger, metadata)
     assert cluster.driver.replication.marked(ledger) is None
     assert (stats["autorecovery_entries"], stats["autorecovery_fragments"]) == (41, 1)
-
-
-def closed_logs_of(bookie: BookieProcess, ledger: int) -> list[Path]:
-    """Return the closed entry logs of a bookie that have entries of the ledger."""
-    found = []
-    for path in bookie.ledgers.rglob("*.log"):
-        held = read_map(path)
-        if held is not None and ledger in held.ledgers.tolist():
-            found.append(path)
-    return found
 
 
 def test_the_copys_log_is_closed_when_it_is_done(cluster: Cluster) -> None:

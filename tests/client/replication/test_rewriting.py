@@ -7,7 +7,8 @@ import pytest
 
 from bookie.client.replication.restoring import Restored, rewrite
 from bookie.client.replication.rewriting import Run, Runs
-from tests.client.replication.conftest import GHOST, Cluster
+from tests.client.replication.conftest import GHOST, Cluster, comes_true
+from tests.fixtures.closed_logs import closed_logs_of
 
 pytestmark = [
     pytest.mark.leaks("gRPC keeps threads of its own for the life of the process"),
@@ -42,6 +43,22 @@ def test_each_kind_is_whole_again(cluster: Cluster) -> None:
     assert (cluster.bookies_of(damaged), cluster.bookies_of(striped)) == before
     for ledger in (damaged, striped):
         cluster.holds(ledger, cluster.driver.ledgers.read(ledger).value)
+
+
+def test_the_log_of_what_was_written_again_is_closed(cluster: Cluster) -> None:
+    """The end of a closed ledger is announced to the bookie that got its entries again (BP-32), and to no other one.
+
+    Nothing is announced to a bookie that an open ledger is still written to.
+    """
+    one, two, three, _ = cluster.ids
+    opened = asyncio.run(cluster.write([(0, (one, two, three))], 20, absent=[two], closed=False))
+    closed = asyncio.run(cluster.write([(0, (one, two, three))], 20, absent=[two]))
+    rows = rewritten(cluster, {opened: {two: [Run(0, 20)]}}) + rewritten(cluster, {closed: {two: [Run(0, 20)]}})
+    assert [(row.state, row.entries) for row in rows] == [("rewritten", 20), ("rewritten", 21)]
+    by_id = {process.id: process for process in cluster.processes}
+    asyncio.run(asyncio.wait_for(comes_true(lambda: bool(closed_logs_of(by_id[two], closed))), 60))
+    assert not closed_logs_of(by_id[two], opened)
+    assert not closed_logs_of(by_id[one], closed) + closed_logs_of(by_id[three], closed)
 
 
 def test_who_does_not_take_it_is_replaced(cluster: Cluster) -> None:

@@ -16,6 +16,7 @@ from bookie.client import BookKeeper, aio
 from bookie.client.bookies.announcing import Announcements
 from bookie.errors import BookieUnavailable
 from bookie.metrics.text import write
+from tests.fixtures.certificates import Authority
 from tests.fixtures.whole_bookie import Running, whole_bookie
 
 pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
@@ -25,13 +26,13 @@ TIMEOUTS = {"connect_timeout_s": 60, "add_timeout_s": 60, "read_timeout_s": 60}
 
 
 @contextmanager
-def bookies_in(directory: Path, count: int) -> Iterator[dict[str, Running]]:
+def bookies_in(directory: Path, count: int, **given: str) -> Iterator[dict[str, Running]]:
     """Run bookies with an entry log per ledger in this process; the first one owns the metadata store."""
     with ExitStack() as stack:
         running: dict[str, Running] = {}
         for name in ["one", "two", "three", "four"][:count]:
             (directory / name).mkdir()
-            settings = {"adminPort": "0", "bookieId": name, "entryLogPerLedgerEnabled": "true"}
+            settings = {"adminPort": "0", "bookieId": name, "entryLogPerLedgerEnabled": "true", **given}
             if running:
                 settings["metadataServiceUri"] = running["one"].uri
             running[name] = stack.enter_context(whole_bookie(directory / name, **settings))
@@ -129,7 +130,7 @@ def test_on_asyncio(one_more: str, v2: bool) -> None:
 AT_EXIT = """
 import sys
 from bookie.client import BookKeeper
-bk = BookKeeper(sys.argv[1], use_v2_wire_protocol=sys.argv[2] == "2")
+bk = BookKeeper(sys.argv[1], use_v2_wire_protocol=sys.argv[2] == "2", tls_trust_store=sys.argv[3])
 bk.start()
 with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2) as ledger:
     ledger.append(b"x")
@@ -139,7 +140,25 @@ with bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2) a
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_a_process_that_exits(one_more: str, version: str) -> None:
     """A process that ends without closing its client announces what it closed."""
-    subprocess.run([sys.executable, "-c", AT_EXIT, one_more, version], check=True)
+    subprocess.run([sys.executable, "-c", AT_EXIT, one_more, version, ""], check=True)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_process_that_exits_where_bookies_have_names(tmp_path: Path, *, tls: bool) -> None:
+    """The same where bookies are registered by host name: the threads that look up names have ended by then.
+
+    The client writes in V2, so it has to connect in V3 for its announcement.
+    """
+    keys, trusted = {"advertisedAddress": "localhost"}, ""
+    if tls:
+        authority = Authority(tmp_path / "ca")
+        party = authority.issue("bookie", hosts=["localhost"])
+        keys |= {"tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory", "tlsKeyStoreType": "PEM"}
+        keys |= {"tlsKeyStore": str(party.key), "tlsCertificatePath": str(party.certificate)}
+        trusted = str(authority.certificate)
+    with bookies_in(tmp_path, 3, **keys) as named:
+        subprocess.run([sys.executable, "-c", AT_EXIT, named["one"].uri, "2", trusted], check=True)
+        assert ended(named) == dict.fromkeys(named, 1)
 
 
 def test_a_writer_that_is_fenced(three: dict[str, Running]) -> None:
