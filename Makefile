@@ -38,7 +38,7 @@ export BOOKIE_FAULTS := 1
 # Otherwise each process that runs tests, and each that they start, would compile all Python files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench docs java browser spark spark-fire trust clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench bench-batches docs java browser spark spark-fire trust clean
 
 help:                 ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -271,6 +271,9 @@ fuzz: asan            ## run each fuzz target for BOOKIE_FUZZ_SECONDS (60) on th
 
 bench: build          ## run the micro benchmarks of compiled modules; perf/README.md describes all other benchmarks
 	$(PYTEST) -p benchmark perf/micro $(BENCH_ARGS)
+
+bench-batches: build  ## read both bookies with both clients, singly and in batches: BP-62's table (needs Java)
+	$(PYTEST) -q -p benchmark --benchmark-quiet perf/client/test_batch_table.py $(BENCH_ARGS)
 
 docs: $(DEPS)         ## build docs/ as a site in build/site; warnings are errors
 	@[ $(VENV)/.docs -nt pyproject.toml ] || { $(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])') && touch $(VENV)/.docs; }

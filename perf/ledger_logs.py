@@ -117,7 +117,7 @@ class Watch:
             flags = (self._proc / "fdinfo" / descriptor.name).read_text().split("flags:")[1].split()[0]
         except FileNotFoundError:
             return -1
-        mine = path.parent == self._directory and path.suffix == ".log" and int(flags, 8) & os.O_WRONLY
+        mine = path.parent == self._directory and path.suffix == ".log" and int(flags, 8) & os.O_ACCMODE
         return int(path.stem, 16) if mine else -1
 
 

@@ -4,8 +4,8 @@ turn.
 One bookie holds one ledger of one replica; both clients read all of it in V2, from the bookie's caches or the page
 cache. Our client runs on asyncio in this process, Java's in a process of its own that has read the ledger once before.
 The bound is a minimal C client that requests the same batches from the same bookie and discards the responses without
-checking digests. Medians of paired runs. `table` prints BP-62's own table over a million entries; `memory` reads a
-large ledger and records memory.
+checking digests. Medians of paired runs. `memory` reads a large ledger and records memory; test_batch_table.py has
+BP-62's own table.
 """
 
 import asyncio
@@ -46,7 +46,11 @@ DIGEST = Digest.of()
 MIB = 1 << 20
 FILL_BYTES = 8 * MIB
 SINGLES = 1000
-CACHES = {"dbStorage_writeCacheMaxSizeMb": "512", "dbStorage_readAheadCacheMaxSizeMb": "512"}
+CACHES = {
+    "dbStorage_writeCacheMaxSizeMb": "512",
+    "dbStorage_readAheadCacheMaxSizeMb": "512",
+    "flushInterval": "3600000",  # what fits stays in the write cache
+}
 SAMPLE_S = 0.1
 
 
@@ -308,29 +312,6 @@ def single_reads(given: tuple[str, int, Path], pairs: int, entries: int, protoco
 def ratio(ones: list[float], others: list[float]) -> float:
     """Return the median of the ratios of pairs."""
     return round(statistics.median(one / other for one, other in zip(ones, others, strict=True)), 2)
-
-
-@main.command()
-@click.option("--entries", default=1_000_000, show_default=True)
-@click.pass_obj
-def table(given: tuple[str, int, Path], entries: int) -> None:
-    """Print BP-62's table: without batches, batches of 100 and of 500, once each, with Java's row beside ours."""
-    kind, size, directory = given
-    with place(directory, kind) as where:
-        where.fill(1, entries, size)
-        last = entries - 1
-        handle = where.java.call("open", ledger=1)["handle"]
-        javas(where, handle, min(last, 200_000), 500)
-        print(f"{entries} entries of {size} bytes, {kind} bookie; entries/s and seconds", flush=True)
-        print(f"{'':12} {'Java':>22} {'ours, one by one':>22} {'ours, ahead':>22}")
-        for name, count, batch in (("non-batch", SINGLES, False), ("batch 100", 100, True), ("batch 500", 500, True)):
-            found = [
-                javas(where, handle, last, count, batch=batch),
-                ours(where, 1, last, count, one_by_one if batch else singles),
-            ]
-            if batch:
-                found.append(ours(where, 1, last, count, ahead))
-            print(f"{name:12}" + "".join(f" {rate:>13,.0f} {entries / rate:6.2f} s" for rate in found), flush=True)
 
 
 @main.command()

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from perf.side_by_side.servers import CACHE_MIB, free_port, seconds_to_answer
-from tests.fixtures.java_peer import LASTING, find_peer
+from tests.fixtures.java_peer import LASTING, JavaPeer, find_peer
 from tests.fixtures.java_process import JavaBookie, init_cluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 
@@ -30,14 +30,16 @@ SETTINGS = {
 class JavaServer:
     """A `Server` (see servers.py). ZooKeeper runs while the bookie does; both keep their ports."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] = MappingProxyType({}), peer: JavaPeer | None = None
+    ) -> None:
         """Create a server; `settings` are keys in addition to those that both bookies have."""
         self.directory = directory
         self.port = free_port()
-        self._peer = find_peer()
+        self._peer = peer or find_peer()
         self._new = True
         self._zookeeper = ZooKeeperServer(self._peer, directory / "zookeeper")
-        uri = f"zk+hierarchical://{self._zookeeper.address}/ledgers"
+        uri = self.uri = f"zk+hierarchical://{self._zookeeper.address}/ledgers"
         keys = {**SETTINGS, "indexDirectories": str(directory / "index"), **settings}
         self._bookie = JavaBookie(
             self._peer, directory, self.port, uri, keys, HEAP_MB, DIRECT_MB, options=(*LASTING, f"-Xms{HEAP_MB}m")
