@@ -14,7 +14,7 @@ import shutil
 import socket
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from urllib.error import URLError
@@ -30,7 +30,7 @@ from perf.thrash import ENTRY_BYTES, SIZE, answered, read_bytes, requests
 
 DATA = ROOT / "build/perf/cold_steps"
 LEDGERS, POSITIONS, ENTRIES, TURN = 50, 4, 4000, 10
-STEPS = (1, 2, 3, 7)
+COUNTS, STEPS = (1, 200), (1, 2, 3, 7)
 ONE_ENTRIES = 3000
 """Entries that the one reader takes, if the ledger has as many by its step."""
 
@@ -70,16 +70,18 @@ def counters(http_port: int) -> dict[str, float]:
     }
 
 
-def measure(server: Server, http_port: int | None, policy: str) -> Iterator[dict[str, object]]:
+def measure(
+    server: Server, http_port: int | None, policy: str, counts: Sequence[int], steps: Sequence[int]
+) -> Iterator[dict[str, object]]:
     """Fill the bookie, and yield a row for each kind of reader."""
     keys = {"dbStorage_readAheadPolicy": policy}
     if http_port is not None:
         keys |= {"httpServerEnabled": "true", "httpServerPort": str(http_port)}
     server.start(keys)
     bkload("fill", port=server.port, size=SIZE, outstanding=1000, ledgers=LEDGERS, entries=ENTRIES)
-    for count in (1, 200):
+    for count in counts:
         for middle in (False, True):
-            for step in STEPS:
+            for step in steps:
                 who = readers(count, middle=middle)
                 room = (ENTRIES - who[0][1]) // (POSITIONS if count > 1 else 1)
                 each = min(room // step, ONE_ENTRIES) // TURN * TURN
@@ -103,13 +105,15 @@ def measure(server: Server, http_port: int | None, policy: str) -> Iterator[dict
 @click.command()
 @click.option("--subject", type=click.Choice(["ours", "java"]), default="ours", show_default=True)
 @click.option("--policy", type=click.Choice(["forward", "always", "off"]), default="forward", show_default=True)
-@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
-def main(subject: str, policy: str, directory: Path) -> None:
+@click.option("--readers", "counts", multiple=True, type=int, default=COUNTS, show_default=True)
+@click.option("--step", "steps", multiple=True, type=int, default=STEPS, show_default=True)
+@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path, resolve_path=True))
+def main(*, subject: str, policy: str, counts: tuple[int, ...], steps: tuple[int, ...], directory: Path) -> None:
     """Measure one bookie."""
     http_port = free_port() if subject == "ours" else None
     server: Server = OurBookie(fresh(directory)) if subject == "ours" else JavaServer(fresh(directory))
     try:
-        for row in measure(server, http_port, policy):
+        for row in measure(server, http_port, policy, counts, steps):
             print(json.dumps({"subject": subject, **row}), flush=True)
     finally:
         server.stop()

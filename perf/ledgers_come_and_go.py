@@ -6,7 +6,7 @@ through the HTTP port. Our bookie is measured with a log for each ledger whose e
 all; Apache BookKeeper's with its one log. Prints one JSON object per bookie, then a table.
 
 Descriptors and memory are maxima while ledgers were written. The disk space is that of the entry logs; what was copied
-is the size of the logs that the collection wrote.
+is by how much they grew in the collection, because Apache BookKeeper's compaction adds to the newest log.
 """
 
 import http.client
@@ -157,7 +157,8 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
         after = {path: path.stat() for path in server.entry_logs()}
     shutil.rmtree(directory, ignore_errors=True)
     disk_mib, left_mib = (sum(one.st_blocks for one in found.values()) * 512 / MIB for found in (before, after))
-    copied_mib = sum(one.st_size for path, one in after.items() if path not in before) / MIB
+    grown = (one.st_size - (before[path].st_size if path in before else 0) for path, one in after.items())
+    copied_mib = sum(size for size in grown if size > 0) / MIB
     return Run(
         mode, ledgers, round(written, 1), seen["descriptors"], seen["resident_mib"], len(before), round(disk_mib, 1),
         round(took, 1), len(after), round(left_mib, 1), round(copied_mib, 1),
@@ -177,7 +178,7 @@ MODES: dict[str, Callable[[Path], AbstractContextManager[Subject]]] = {
 @click.option("--java-ledgers", default=0, help="Number of ledgers for Java's bookie, if it is another one.")
 @click.option("--entries", default=2, show_default=True, help="Number of entries per ledger, of 1000 bytes each.")
 @click.option("--mode", "modes", multiple=True, type=click.Choice(list(MODES)), help="Run only this; may be repeated.")
-@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
+@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path, resolve_path=True))
 def main(*, ledgers: int, java_ledgers: int, entries: int, modes: tuple[str, ...], directory: Path) -> None:
     """Measure what it takes to free the space of deleted ledgers."""
     runs = []

@@ -1,6 +1,7 @@
 """Storage with an entry log per ledger while ledgers come and go: file descriptors and open logs stay bounded."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -82,6 +83,40 @@ def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
     assert len(list(directory.glob("*.log"))) == 1
     held = one.direct.read(2, 0, count=10, size=1 << 20)
     assert held.entries() == [entry(2, at, payload=bytes(2000)) for at in range(2)]
+    held.release()
+    one.stop()
+
+
+@pytest.mark.parametrize("flushed", [False, True], ids=["new log", "open log"])
+@pytest.mark.parametrize(("call", "suffix"), [("pwritev", ".log"), ("open", ".log"), ("pwritev", "lastId.tmp")])
+def test_an_announced_end_outlasts_a_full_disk(
+    tmp_path: Path, faulty: ModuleType, call: str, suffix: str, *, flushed: bool
+) -> None:
+    """A checkpoint that finds no space keeps the announcement, and the first one that finds some closes the log."""
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), log_per_ledger=True, ledger_logs_max=10)
+    [directory] = [path / "current" for path in one.ledger_dirs]
+    entries = [entry(1, at, payload=bytes(2000)) for at in range(6)]
+    for data in entries[:3] if flushed else ():
+        one.direct.add(data, KEY)
+    if flushed:
+        assert one.direct.commit()
+        one.checkpoint()
+    for data in entries[3:] if flushed else entries:
+        one.direct.add(data, KEY)
+    one.direct.add(entry(2, 0, payload=bytes(2000)), KEY)
+    one.direct.write_close(1, KEY)
+    assert one.direct.commit()
+    faulty.plan(call, "ENOSPC", times=-1, suffix=suffix)
+    for _ in range(2):
+        with pytest.raises(OSError, match="no space left"):
+            one.checkpoint()
+    faulty.clear()
+    one.checkpoint()
+    assert open_logs(directory) == one.storage.stats()["ledger_logs_active"] == 1
+    [collector] = one.storage.collectors()
+    assert collector.closed_logs().ids.size == 1 + flushed  # what the failed flushes appended went to another log
+    held = one.direct.read(1, 0, count=10, size=1 << 20)
+    assert held.entries() == entries
     held.release()
     one.stop()
 

@@ -3,6 +3,8 @@ order of adds, fences, flushes, reads and restarts (B4, B5, B6, B7, B8, B10, B11
 """
 
 import errno
+import itertools
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.store.direct import Refused
 from tests.fixtures.draws import examples
 from tests.reference import storage as reference
@@ -166,3 +169,20 @@ def test_indexes_that_the_address_space_cannot_hold(tmp_path: Path) -> None:
         Opened(tmp_path, ledger_dirs=3, index_map_bytes=1 << 46)
     assert caught.value.errno == errno.ENOMEM
     assert Path(caught.value.filename).name == "locations.lmdb.new"
+
+
+def test_a_flush_sorts_by_ledger_and_entry(tmp_path: Path) -> None:
+    """In whatever order entries arrive, those of a ledger are contiguous and ascending in the entry log, which is what
+    readahead relies on.
+    """
+    one = Opened(tmp_path)
+    wanted = sorted(itertools.product((0, 1, 5, 1 << 40), range(50)))
+    for ledger, at in random.Random(5).sample(wanted, len(wanted)):
+        one.direct.add(reference.entry(ledger, at))
+    assert one.direct.commit()
+    one.checkpoint()
+    one.stop()
+    (log,) = (tmp_path / "ledgers-0" / "current").glob("*.log")
+    chunks = list(scan_entry_log(log))
+    found = [pair for chunk in chunks for pair in zip(chunk.ledger.tolist(), chunk.entry.tolist(), strict=True)]
+    assert found == wanted

@@ -172,6 +172,22 @@ def test_a_writer_that_is_fenced(three: dict[str, Running]) -> None:
     assert all(count > before[name] for name, count in ended(three).items())
 
 
+def test_a_reader_that_closes(three: dict[str, Running]) -> None:
+    """Readers end no ledger, neither an open one nor a closed one that they read to its end."""
+    uri = three["one"].uri
+    with BookKeeper(uri, **TIMEOUTS) as writing, writing.create_ledger(**SIZES) as ledger:
+        before = ended(three)
+        for payload in (b"x", b"y"):
+            ledger.append(payload)
+        with BookKeeper(uri, **TIMEOUTS) as reading, reading.open_ledger(ledger.id, recovery=False) as reader:
+            assert len(reader.read(0, 0)) == 1
+        assert ended(three) == before
+    before = ended(three)
+    with BookKeeper(uri, **TIMEOUTS) as reading, reading.open_ledger(ledger.id) as reader:
+        assert len(reader.read(0, 1)) == 2
+    assert ended(three) == before
+
+
 def test_a_bookie_that_joins_in_a_recovery(tmp_path: Path) -> None:
     """A bookie that replaces a lost one while a ledger is recovered was never fenced; the end is announced to it."""
     with bookies_in(tmp_path, 4) as four:
