@@ -44,6 +44,9 @@ LOOKS = 200
 KEEP_ALIVES = 4
 """How often a bookie's session is kept alive within its timeout."""
 START_S = 120.0
+SIMULATED_S_MAX = 500.0
+"""A world with longer timeouts goes on for so long that it is left unfinished."""
+UNFINISHED = "UNFINISHED"
 CPU_SECONDS = 60
 REAL_SECONDS = 150
 LONG_STEPS = 1_000_000
@@ -249,6 +252,7 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     outcome = Outcome(seed, steps=runtime.shared.steps, fingerprint=runtime.shared.hash, lines=lines)
     outcome.findings = [line.removeprefix("FINDING ") for line in lines if line.startswith("FINDING ")]
     code = os.waitstatus_to_exitcode(status)
+    outcome.unfinished = UNFINISHED in lines
     if code in (-signal.SIGPROF, -signal.SIGKILL) and outcome.steps > LONG_STEPS:
         outcome.unfinished = True
         outcome.findings.clear()
@@ -294,8 +298,14 @@ def _play(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool)
         await scenario.run()
         copies.update(await world.collect())
 
+    world.loop.call_later(SIMULATED_S_MAX, world.loop.stop)
+    running = world.loop.create_task(run())
     try:
-        world.loop.run_until_complete(run())
+        world.loop.run_until_complete(running)
+    except RuntimeError:
+        if running.done():
+            raise
+        return [UNFINISHED]
     finally:
         findings = [found for bookie in world.bookies.values() for found in bookie.findings]
         runtime.leave()
