@@ -54,6 +54,8 @@ struct store {
 
 static struct store *store;
 
+#ifdef __x86_64__
+/* Without errno, which lies in memory that is put back. */
 static long call(long number, long a, long b, long c, long d, long e, long f)
 {
     long result;
@@ -64,6 +66,12 @@ static long call(long number, long a, long b, long c, long d, long e, long f)
                      : "rcx", "r11", "memory");
     return result;
 }
+#else
+static long call(long number, long a, long b, long c, long d, long e, long f)
+{
+    return syscall(number, a, b, c, d, e, f);
+}
+#endif
 
 static uintptr_t number(const char **at, int base)
 {
