@@ -21,7 +21,8 @@ from bookie.client.event_loop.thread import NOT_STARTED
 from bookie.client.features import Features
 from bookie.client.known_cluster import KnownCluster
 from bookie.client.ledgers.context import ClientContext
-from bookie.client.ledgers.creating import NewLedger, create_owned
+from bookie.client.ledgers.creating import NewLedger, create_owned, delete_unowned
+from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.opening import Credentials, digest_type_of, open_reader
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
@@ -89,7 +90,8 @@ class BookKeeper:
     async def close(self) -> None:
         """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
 
-        Ledgers that were being written are not closed; a reader can recover them. Further calls do nothing.
+        Ledgers that were being written are not closed; a reader can recover them. Those that were being created are
+        deleted again, if the metadata store answers within five seconds. Further calls do nothing.
         """
         await self.end_calls()
         await self._ends.aclose()
@@ -381,6 +383,15 @@ class BookKeeper:
         return None if data is None else parse_service_info(bookie, data)
 
     # --- handles ------------------------------------------------------------------------------------------------------
+
+    def give_back(self, known: Known) -> None:
+        """Delete a ledger that was just created and whose handle nobody has taken; `close` waits for that.
+
+        Args:
+            known: The ledger, whose writer was stopped.
+        """
+        assert self._cluster is not None
+        self._scope.tidy(delete_unowned(self._cluster.context, known))
 
     async def _create(self, kind: type[Any], wanted: NewLedger, *, deferred_sync: bool) -> Any:
         context = self.context

@@ -3,6 +3,7 @@ loop.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Coroutine, Generator
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +15,8 @@ from bookie.errors import ClientClosed
 __all__ = ["Opening", "Scope"]
 
 T = TypeVar("T")
+TIDY_S = 5.0
+"""How long a client that is closed waits for what its cancelled calls have left to do, in seconds."""
 
 
 class Scope:
@@ -55,13 +58,13 @@ class Scope:
                 self._one_ended.set()
 
     def tidy(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what a call that was cancelled has left to do. It is cancelled when the client is closed."""
+        """Run what a call that was cancelled has left to do. A client that is closed waits TIDY_S seconds for it."""
         task = asyncio.ensure_future(work)
         self.tidying.add(task)
         task.add_done_callback(self.tidying.discard)
 
     async def close(self) -> None:
-        """Cancel all outstanding calls, and refuse new ones."""
+        """Cancel all outstanding calls, refuse new ones, and wait for what calls have left to do."""
         self.closed = True
         closer = asyncio.current_task()
         for task in self._calling.keys() - self._ended_here - {closer}:
@@ -70,6 +73,10 @@ class Scope:
         while self._calling.keys() - {closer}:
             self._one_ended.clear()
             await self._one_ended.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TIDY_S):
+                while self.tidying:
+                    await asyncio.wait(self.tidying)
         for task in self.tidying:
             task.cancel()
         await asyncio.gather(*self.tidying, return_exceptions=True)

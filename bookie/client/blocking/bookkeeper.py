@@ -15,7 +15,6 @@ from bookie.client.blocking.writers import AdvancedWriteHandle, WriteHandle
 from bookie.client.entries.digest import DigestType
 from bookie.client.event_loop.thread import LoopThread
 from bookie.client.features import Features
-from bookie.client.ledgers.creating import delete_unowned
 from bookie.errors import IllegalOperation
 from bookie.metadata.bookies.service_info import BookieServiceInfo
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
@@ -69,7 +68,8 @@ class BookKeeper:
     def close(self) -> None:
         """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
 
-        Ledgers that were being written are not closed; a reader can recover them. Further calls do nothing.
+        Ledgers that were being written are not closed; a reader can recover them. Those that were being created are
+        deleted again, if the metadata store answers within five seconds. Further calls do nothing.
         """
         if self._thread.alive:
             try:
@@ -445,7 +445,7 @@ class BookKeeper:
     async def _delete_unowned(self, handle: WriteHandle | AdvancedWriteHandle) -> None:
         writer = handle._handle.writer
         writer.stop()
-        await delete_unowned(self._aio.context, writer.known)
+        self._aio.give_back(writer.known)
 
     async def _close_unowned(self, handle: ReadHandle) -> None:
         await handle._handle.close()

@@ -79,8 +79,12 @@ async def create_owned(
     creating = asyncio.ensure_future(create_ledger(context, wanted))
 
     async def delete() -> None:
-        with contextlib.suppress(BookKeeperError):
-            await delete_unowned(context, await creating)
+        try:
+            with contextlib.suppress(BookKeeperError):
+                await delete_unowned(context, await creating)
+        except asyncio.CancelledError:
+            log.warning("a ledger may stay that was created for a caller that was cancelled: the store did not answer")
+            raise
 
     try:
         return await asyncio.shield(creating)
