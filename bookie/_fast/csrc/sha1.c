@@ -97,6 +97,7 @@ void bk_sha1_init(bk_sha1 *s) {
 void bk_sha1_update(bk_sha1 *s, const void *data, size_t size) {
     const uint8_t *p = data;
     size_t held = s->total % BK_SHA1_BLOCK;
+    if (size == 0) return; /* data may be NULL then, which memcpy does not take */
     s->total += size;
     if (held) {
         size_t part = BK_SHA1_BLOCK - held < size ? BK_SHA1_BLOCK - held : size;
