@@ -38,7 +38,12 @@ MIB = 1 << 20
 LOG_BYTES_MAX = 32 * MIB
 COLLECTION_S_MAX = 900.0
 LOOK_S = 0.05
-KEYS = {"flushInterval": str(FLUSH_MS), "logSizeLimit": str(LOG_BYTES_MAX), "httpServerEnabled": "true"}
+KEYS = {
+    "gcWaitTime": "86400000",
+    "flushInterval": str(FLUSH_MS),
+    "logSizeLimit": str(LOG_BYTES_MAX),
+    "httpServerEnabled": "true",
+}
 JAVAS = {"httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer", "httpServerHost": "127.0.0.1"}
 
 
@@ -87,8 +92,8 @@ def javas(directory: Path) -> Iterator[Subject]:
     """Run Apache BookKeeper's bookie and ZooKeeper."""
     port = free_port()
     server = JavaServer(directory, {**KEYS, **JAVAS, "httpServerPort": str(port)}, find_http_peer())
-    server.start()
     try:
+        server.start()
         with connected(server.uri) as store:
             yield Subject(server, port, store)
     finally:
@@ -100,8 +105,10 @@ def connected(uri: str) -> Iterator[MetadataDriver]:
     """Open a metadata store."""
     driver = open_driver(uri)
     driver.start()
-    yield driver
-    driver.stop()
+    try:
+        yield driver
+    finally:
+        driver.stop()
 
 
 def collect(port: int) -> float:
@@ -111,15 +118,15 @@ def collect(port: int) -> float:
         RuntimeError: It is refused, or not done in time.
     """
     began = time.monotonic()
-    asked(port, "PUT", {"forceMajor": True, "forceMinor": False})
-    while asked(port, "GET")["is_in_force_gc"] != "false":
+    requested(port, "PUT", {"forceMajor": True, "forceMinor": False})
+    while requested(port, "GET")["is_in_force_gc"] != "false":
         if time.monotonic() - began > COLLECTION_S_MAX:
             raise RuntimeError(f"the collection takes more than {COLLECTION_S_MAX:g} s")
         time.sleep(LOOK_S)
     return time.monotonic() - began
 
 
-def asked(port: int, method: str, body: dict[str, bool] | None = None) -> dict[str, str]:
+def requested(port: int, method: str, body: dict[str, bool] | None = None) -> dict[str, str]:
     """Send a request about the collection to the HTTP port; return what it says."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request(method, "/api/v1/bookie/gc", json.dumps(body) if body else None)

@@ -10,7 +10,7 @@ from bookie._fast.client.answer_memory cimport AnswerMemory, answer_memory
 from bookie._fast.client.direct_socket cimport DONE, LOST, REFUSED
 from bookie._fast.client.framing_v2 cimport Response, stored_frames
 from bookie._fast.client.framing_v3 cimport AddBatchV3, stored_frames_v3
-from bookie._fast.client.direct_link cimport Asked
+from bookie._fast.client.direct_link cimport Expected
 from bookie._fast.client.write_window cimport Slot
 from bookie._fast.wire.request cimport ADD_ENTRY
 from bookie._fast.wire.v2 cimport ADD_ENTRY_AT, FRAME_PREFIX, OP_ADD
@@ -185,7 +185,7 @@ cdef class DirectAdder:
     cdef bint answered(self, DirectLink link) except -1:
         """Receive the response to the add, unless it was received already, and return whether it is good."""
         cdef Response row
-        cdef Asked request
+        cdef Expected request
         if not link.open or (link.need == 0 and not link.attend(NULL, 0, True)):
             return False
         if not link.identify(&row, &request):

@@ -13,7 +13,7 @@ from bookie._fast.client.direct_socket cimport DirectSocket, Outcome
 from bookie._fast.client.framing_v2 cimport Response
 
 cdef enum:
-    ASKED_MAX = 16               # requests that may be outstanding
+    EXPECTED_MAX = 16            # requests that may be outstanding
     REQUEST_BYTES_MAX = 128      # of a read or a batch read
 
 cdef enum Wanted:                # of a call
@@ -22,7 +22,7 @@ cdef enum Wanted:                # of a call
     ENTRY = 2
     BATCH = 3
 
-cdef struct Asked:
+cdef struct Expected:
     int32_t op
     int64_t ledger
     int64_t entry
@@ -45,7 +45,7 @@ cdef class DirectLink:
     cdef size_t held             # bytes received in `memory`
     cdef size_t need             # size of the frame there, with its prefix; 0 while unknown
     cdef size_t usual            # of the last frame
-    cdef Asked asked[ASKED_MAX]
+    cdef Expected expected[EXPECTED_MAX]
     cdef readonly int outstanding
     cdef bint open
     cdef bint busy               # a thread is in one of its methods
@@ -61,10 +61,10 @@ cdef class DirectLink:
     cdef Outcome fill(self) noexcept nogil
     cdef Outcome converse(self, const uint8_t* request, size_t size, size_t* sent, bint receive) noexcept nogil
     cdef bint attend(self, const uint8_t* request, size_t size, bint receive) except -1
-    cdef bint identify(self, Response* row, Asked* request)
+    cdef bint identify(self, Response* row, Expected* request)
     cdef bint fail(self, Outcome outcome) noexcept
     cdef AnswerMemory release(self)
     cdef void drop(self) noexcept
     cdef size_t batch_frame(self, int64_t ledger, int64_t start, int32_t count, int64_t size, uint8_t* frame) noexcept
-    cdef object entry_of(self, const Response* row, object digester, const Asked* request)
-    cdef object run_of(self, const Response* row, object digester, const Asked* request)
+    cdef object entry_of(self, const Response* row, object digester, const Expected* request)
+    cdef object run_of(self, const Response* row, object digester, const Expected* request)

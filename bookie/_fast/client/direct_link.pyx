@@ -111,7 +111,7 @@ cdef class DirectLink:
         Any exception ends the connection, since a response may be due.
         """
         cdef Response row
-        cdef Asked answered
+        cdef Expected answered
         try:
             if not self.attend(request, size, wanted != SENT):
                 return None
@@ -159,7 +159,7 @@ cdef class DirectLink:
         return False
 
     cdef void ask(self, int32_t op, int64_t ledger, int64_t entry, int64_t count) noexcept:
-        cdef Asked* request = &self.asked[self.outstanding]
+        cdef Expected* request = &self.expected[self.outstanding]
         self.numbers += 1
         request.op, request.ledger, request.entry, request.count = op, ledger, entry, count
         request.number = self.numbers
@@ -218,16 +218,16 @@ cdef class DirectLink:
                 self.end(outcome)
                 return False
 
-    cdef bint identify(self, Response* row, Asked* request):
+    cdef bint identify(self, Response* row, Expected* request):
         """Find the request that the received frame answers, and remove it; end the connection if there is none."""
         cdef const uint8_t* body = self.memory.data + FRAME_PREFIX
         cdef uint32_t size = <uint32_t> (self.need - FRAME_PREFIX)
         cdef Status status = response_v3_row(body, size, row) if self.v3 else response_row(body, size, row)
         cdef int k
-        cdef Asked* one
+        cdef Expected* one
         if status == OK:
             for k in range(self.outstanding):
-                one = &self.asked[k]
+                one = &self.expected[k]
                 if one.op != row.op:
                     continue
                 if (self.v3 or row.op == OP_BATCH_READ) and one.number != <uint64_t> row.request_id:
@@ -236,7 +236,7 @@ cdef class DirectLink:
                     continue
                 request[0] = one[0]
                 self.outstanding -= 1
-                self.asked[k] = self.asked[self.outstanding]
+                self.expected[k] = self.expected[self.outstanding]
                 self.code = row.code
                 return True
         self.end(malformed)
@@ -276,7 +276,7 @@ cdef class DirectLink:
             size = FRAME_PREFIX + READ_BYTES
         return self.outcome_of(frame, size, ENTRY, digester)
 
-    cdef object entry_of(self, const Response* row, object digester, const Asked* request):
+    cdef object entry_of(self, const Response* row, object digester, const Expected* request):
         cdef const Digest* digest = &(<Digester> digester).digest
         cdef ReadAnswerV3 answer
         cdef uint8_t* body = self.memory.data + FRAME_PREFIX
@@ -330,8 +330,8 @@ cdef class DirectLink:
         cdef size_t size_of_frame
         if not self.enter(timeout_s):
             return False
-        if self.outstanding == ASKED_MAX:
-            self.misused(f"{ASKED_MAX} batch reads are outstanding; take a response first")
+        if self.outstanding == EXPECTED_MAX:
+            self.misused(f"{EXPECTED_MAX} batch reads are outstanding; take a response first")
         size_of_frame = self.batch_frame(ledger, start, count, size, frame)
         return self.outcome_of(frame, size_of_frame, SENT, None) is not None
 
@@ -365,7 +365,7 @@ cdef class DirectLink:
         size_of_frame = self.batch_frame(ledger, start, count, size, frame)
         return self.outcome_of(frame, size_of_frame, BATCH, digester)
 
-    cdef object run_of(self, const Response* row, object digester, const Asked* request):
+    cdef object run_of(self, const Response* row, object digester, const Expected* request):
         cdef const Digest* digest = &(<Digester> digester).digest
         cdef AnswerMemory memory = self.memory
         cdef uint8_t* body = memory.data + FRAME_PREFIX

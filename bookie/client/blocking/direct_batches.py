@@ -25,7 +25,7 @@ __all__ = ["DirectBatches"]
 
 STRETCH_MAX = 1 << 16
 """The highest number of entries in a stretch that the event loop reads."""
-ASKED_MAX = 16
+OUTSTANDING_MAX = 16
 """A direct connection has so many requests outstanding at most."""
 
 Stretch = Callable[[int, int], Coroutine[Any, Any, AioBatches]]
@@ -107,7 +107,7 @@ class DirectBatches:
         """Send as many requests as there is room for; the next entry is always requested."""
         link, sizes = self._link, self._sizes
         assert link is not None
-        while link.outstanding < min(sizes.requests, ASKED_MAX):
+        while link.outstanding < min(sizes.requests, OUTSTANDING_MAX):
             first = self._holes[0][0] if self._holes else self._ask
             if first > self._link_last:
                 return

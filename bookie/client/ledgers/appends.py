@@ -19,13 +19,13 @@ class Append(asyncio.Future[int]):
     # Most adds are only counted, or waited for by `flush`. What a future needs besides is made when somebody waits for
     # it or gives it a callback: it costs more than the add. So nothing of asyncio.Future itself is initialized.
 
-    __slots__ = ("_add", "_home", "_told")
+    __slots__ = ("_add", "_ended", "_home")
     _asyncio_future_blocking = False
 
     def __init__(self, add: Add, loop: asyncio.AbstractEventLoop) -> None:
         self._add = add
         self._home = loop
-        self._told: asyncio.Future[None] | None = None
+        self._ended: asyncio.Future[None] | None = None
         """Is done when the add has ended, or cancelled by who waits for it. It has no result, and never an error."""
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
@@ -38,11 +38,11 @@ class Append(asyncio.Future[int]):
 
     def cancelled(self) -> bool:
         """Return whether this future was cancelled before the add had ended."""
-        return self._told is not None and self._told.cancelled()
+        return self._ended is not None and self._ended.cancelled()
 
     def cancel(self, msg: Any | None = None) -> bool:
         """Wait no longer for the add, and return whether it was still pending."""
-        return not self._add.done() and self._tell().cancel(msg)
+        return not self._add.done() and self._end().cancel(msg)
 
     def result(self) -> int:
         """Return the entry id, or raise the error that ended the add."""
@@ -61,13 +61,13 @@ class Append(asyncio.Future[int]):
     def add_done_callback(self, fn: Callable[[Any], object], *, context: Context | None = None) -> None:
         """Have the loop call a function with this future once it is done."""
         if context is None:
-            self._tell().add_done_callback(_Callback(self, fn))
+            self._end().add_done_callback(_Callback(self, fn))
         else:
-            self._tell().add_done_callback(_Callback(self, fn), context=context)
+            self._end().add_done_callback(_Callback(self, fn), context=context)
 
     def remove_done_callback(self, fn: Callable[[Any], object], /) -> int:
         """Remove a callback, and return how often it was there."""
-        return 0 if self._told is None else self._told.remove_done_callback(_Callback(self, fn))
+        return 0 if self._ended is None else self._ended.remove_done_callback(_Callback(self, fn))
 
     def set_result(self, _: int, /) -> NoReturn:
         """Raise InvalidStateError: the bookies decide how an add ends."""
@@ -79,7 +79,7 @@ class Append(asyncio.Future[int]):
 
     def __await__(self) -> Generator[Any, None, int]:
         if not self.done():
-            yield from self._tell()
+            yield from self._end()
         return self.result()
 
     __iter__ = __await__
@@ -93,15 +93,15 @@ class Append(asyncio.Future[int]):
             state = "acknowledged" if self.exception() is None else "failed"
         return f"<Append of ledger {self._add.window.ledger}, entry {self._add.entry}, {state}>"
 
-    def _tell(self) -> asyncio.Future[None]:
-        told = self._told
-        if told is None:
-            told = self._told = self._home.create_future()
+    def _end(self) -> asyncio.Future[None]:
+        ended = self._ended
+        if ended is None:
+            ended = self._ended = self._home.create_future()
             if self._add.done():
-                told.set_result(None)
+                ended.set_result(None)
             else:
-                self._add.tell(told)
-        return told
+                self._add.tell(ended)
+        return ended
 
     def _check_ended(self) -> None:
         if self.cancelled():
@@ -111,8 +111,8 @@ class Append(asyncio.Future[int]):
 
     def _make_cancelled_error(self) -> asyncio.CancelledError:
         """Return the error of a future that was cancelled; `asyncio.gather` asks for it."""
-        told: Any = self._tell()
-        error: asyncio.CancelledError = told._make_cancelled_error()
+        ended: Any = self._end()
+        error: asyncio.CancelledError = ended._make_cancelled_error()
         return error
 
 
