@@ -22,6 +22,8 @@ from bookie.storage.tools.verify_index import table_values
 
 __all__ = ["mend_index"]
 
+EVERY_LEDGER = (0, 2**63 - 1)
+
 log = logging.getLogger(__name__)
 
 
@@ -34,20 +36,25 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
     facts: dict[str, object] = {"directory": directory, "index": index}
     log.error("the location index is damaged; its readable part is copied into a new index", extra=facts)
     records, whole = _records(index)
-    known = {record.ledger for record in records}
-    if not whole:
-        lost = sorted(_in_logs(directory) - known)
-        records += [Ledger(ledger, b"", fenced=True, limbo=True, lac=b"") for ledger in lost]
-        known.update(lost)
-        facts["ledgers_without_record"] = len(lost)
     with new_index(index, map_bytes=map_bytes) as fresh:
         try:
-            facts["runs"], facts["lost"], ranges = salvage_file(str(index / "data.mdb"), fresh)
+            facts["runs"], lost, ranges = salvage_file(str(index / "data.mdb"), fresh)
         except ValueError as error:
             raise StartRefused(
                 f"{error}; nothing was changed: restore the index, or rebuild it from the entry logs and journals"
                 " (bookie.storage.tools.rebuild_ledgers)"
             ) from error
+        facts["lost"] = lost
+        if whole and not lost:
+            # All that is there is sound, so something is missing: a page may be of an earlier commit, and with it
+            # whole tables.
+            ranges = [EVERY_LEDGER]
+        known = {record.ledger for record in records}
+        if not whole or EVERY_LEDGER in ranges:
+            unknown = sorted(_in_logs(directory) - known)
+            records += [Ledger(ledger, b"", fenced=True, limbo=True, lac=b"") for ledger in unknown]
+            known.update(unknown)
+            facts["ledgers_without_record"] = len(unknown)
         doubtful = {ledger for ledger in known if any(first <= ledger <= last for first, last in ranges)}
         doubtful |= _doubts(index) & known
         put_records(fresh, sorted(records))

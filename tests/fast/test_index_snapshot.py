@@ -231,6 +231,27 @@ def test_b7_a_child_of_the_past_under_an_open_index(index: Index, tmp_path: Path
     assert len(reader.walk(1000)) == 5 * LEDGERS
 
 
+def test_b7_a_leaf_whose_last_write_was_lost_is_found_at_the_start(tmp_path: Path) -> None:
+    """B7: a leaf that holds an older state of itself looks sound, but has fewer values than the commit says."""
+    numbers = random.Random(8)
+    built = Index.open(tmp_path)
+    for generation in range(5):
+        put(built, generation, numbers)
+    built.close()
+    path = tmp_path / "data.mdb"
+    data = path.read_bytes()
+    for at, old in numbers.sample(stale_children(path), 20):
+        low, high = struct.unpack_from("<IH", data, at)
+        number = low | high << 32
+        with path.open("r+b", buffering=0) as raw:
+            raw.seek(number * PAGE)
+            raw.write(struct.pack("<Q", number) + data[old * PAGE + 8 : (old + 1) * PAGE])
+        with pytest.raises(OSError, match="cannot be opened"):
+            Index.open(tmp_path)
+        path.write_bytes(data)
+    Index.open(tmp_path).close()
+
+
 @pytest.mark.thorough
 def test_b7_damage_that_was_there_at_the_start(tmp_path: Path) -> None:
     """B7: after 1,000 flips, or with branches to older copies, the open refuses, or answers are right or errors."""

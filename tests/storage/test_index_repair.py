@@ -320,6 +320,31 @@ def test_a_start_with_a_damaged_index_mends_it(tmp_path: Path, where: str) -> No
     last.stop()
 
 
+def test_tables_of_an_earlier_commit_deny_nothing(tmp_path: Path) -> None:
+    """B7: after a lost write, the page that names all tables may be sound and tell of an index that was still empty.
+
+    The ledgers that the entry logs name are restored, and all their entries are found.
+    """
+    one = Opened(tmp_path)
+    early = index_file(one).read_bytes()
+    one.stop()
+    one = stored(tmp_path)
+    one.stop()
+    late = index_file(one).read_bytes()
+    main, before = tables(late)["main"], tables(early)["main"]
+    with index_file(one).open("r+b") as file:
+        file.seek(main * PAGE)
+        file.write(struct.pack("<Q", main) + early[before * PAGE + 8 : (before + 1) * PAGE])
+    again = Opened(tmp_path)
+    readable(again)
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
+    last = Opened(tmp_path)
+    assert readable(last) == LEDGERS * ENTRIES
+    last.stop()
+
+
 ON_A_FULL_DISK = """
 import os, sys
 from pathlib import Path

@@ -91,6 +91,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4200
+    WHOLE_PAGES_MAX = 1024       # of a table of locations of which each leaf is read when the index is opened
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.
@@ -148,8 +149,10 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     if fd < 0:
         return 0 if errno == ENOENT else errno
     status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
-    for table in range(TABLE_LEDGERS, TABLES):      # these are read whole when the index is opened
-        if status == OK:
+    for table in range(TABLES):
+        # The other tables are read whole anyway. A leaf whose write was lost may hold an older state of itself, which
+        # only the number of values reveals; in a large index, reading all leaves would delay each start.
+        if status == OK and (table != TABLE_LOCATIONS or index.guard.tables[table].pages <= WHOLE_PAGES_MAX):
             status = guard_whole(&index.guard, table)
     close(fd)
     if status == END:

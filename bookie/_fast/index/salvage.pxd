@@ -1,7 +1,8 @@
 """Copies the readable runs of a damaged index into a new one, and tells which ledgers may have lost runs.
 
 Each stored value is verified by its checksum and names the next run. If something between two runs is unreadable,
-every ledger from that of the first run to that of the second may have lost entries. The caller's thread.
+every ledger from that of the first run to that of the second may have lost entries. If everything is readable, but the
+number of values is not that of the commit, all ledgers may have. The caller's thread.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -17,6 +18,7 @@ cdef struct LostRange:
 cdef struct Salvage:
     LocationIndex* fresh         # open, empty, with an open transaction
     uint64_t runs                # copied
+    uint64_t values              # handed out by the walk, readable or not
     uint64_t lost_values         # unreadable values or parts of the tree
     LostRange* lost              # ascending; adjacent ranges may share a ledger
     uint64_t lost_count

@@ -78,6 +78,7 @@ cdef Status keep(void* context, const Node* node, const uint8_t* value) noexcept
     cdef uint32_t[RUN_SLOTS_MAX] lengths
     cdef bint chained
     cdef Status status = OK
+    salvage.values += 1
     if not unpack(salvage, node, value, &stored, &chained):
         lose(context)
         return OK
@@ -130,6 +131,10 @@ cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* loc
     if status == OK and salvage.open_loss:
         status = note_range(salvage, salvage.ledger, INT64_MAX)
         salvage.open_loss = False
+    if status == OK and salvage.lost_count == 0 and salvage.values != locations.entries:
+        # Every page is sound, but one is of an earlier commit, since its last write was lost. Nothing tells which.
+        salvage.lost_values += max(locations.entries, salvage.values) - min(locations.entries, salvage.values)
+        status = note_range(salvage, 0, INT64_MAX)
     return status
 
 

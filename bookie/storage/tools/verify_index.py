@@ -136,9 +136,9 @@ class _Walk:
         """Return the keys and values of one table."""
         meta = self._newest_meta()
         found: list[tuple[bytes, bytes]] = []
-        for table, root in self._tables(meta.root) if meta is not None else []:
+        for table, root, entries in self._tables(meta.root) if meta is not None else []:
             if table == name:
-                self._table(name, root, found)
+                self._table(name, root, entries, found)
         return found
 
     def is_whole(self) -> bool:
@@ -150,9 +150,9 @@ class _Walk:
         """Verify the whole file."""
         meta = self._newest_meta()
         if meta is not None:
-            for name, root in self._tables(meta.root):
+            for name, root, entries in self._tables(meta.root):
                 if name in CHECKS:
-                    self._table(name, root)
+                    self._table(name, root, entries)
         return IndexVerified(
             path=str(self._path),
             transaction=meta.transaction if meta is not None else 0,
@@ -199,21 +199,25 @@ class _Walk:
             return None
         return _Meta(page_bytes, main[7], last, transaction)
 
-    def _tables(self, root: int) -> list[tuple[bytes, int]]:
+    def _tables(self, root: int) -> list[tuple[bytes, int, int]]:
+        """Return name, root page and number of values of each table."""
         found = []
         for key, value, flags in self._leaves(root):
             if flags & TABLE_NODE and len(value) == TABLE.size:
-                found.append((key, TABLE.unpack(value)[7]))
+                table = TABLE.unpack(value)
+                found.append((key, table[7], table[6]))
+        names = {name for name, _, _ in found}
         for name in REQUIRED:
-            if name not in dict(found) and not self.problems:
+            if name not in names and not self.problems:
                 self._tell(f"the table {name.decode()!r} is missing")
         return found
 
-    def _table(self, name: bytes, root: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
-        """Verify every value of a table, and append them to `out`."""
-        before = b""
+    def _table(self, name: bytes, root: int, entries: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
+        """Verify every value of a table, and their number, and append them to `out`."""
+        before, values, problems = b"", 0, len(self.problems)
         chain = _Chain()
         for key, value, _ in self._leaves(root):
+            values += 1
             if out is not None:
                 out.append((key, value))
             if key <= before:
@@ -230,6 +234,10 @@ class _Walk:
                 self._tell(f"table {name.decode()!r}, key {key.hex()}: {error}")
         if not chain.at_end():
             self._tell(f"table {name.decode()!r} ends, although its last run names a next one")
+        if values != entries and len(self.problems) == problems:
+            self._tell(
+                f"table {name.decode()!r}: {values} values instead of {entries}, so a page is of an earlier commit"
+            )
 
     def _leaves(self, root: int, depth: int = 0) -> Iterator[tuple[bytes, bytes, int]]:
         """Yield (key, value, flags) of every leaf node, in order. A damaged page is reported and skipped."""
