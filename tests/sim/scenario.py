@@ -285,7 +285,7 @@ class Scenario:
         self.waiting.discard(who)
 
     async def _opened(self, client: Client, ledger: int) -> Reader:
-        """Open a ledger with recovery. A thread that gets no processor makes even a sound metadata store answer late."""
+        """Open a ledger with recovery. A thread that gets no processor makes even a sound metadata store late."""
         for _ in range(OPENS_MAX - 1):
             with suppress(MetadataStoreError):
                 return await client.open(ledger, self.world.draw.password, recovery=True)
