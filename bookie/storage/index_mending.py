@@ -36,6 +36,7 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
     facts: dict[str, object] = {"directory": directory, "index": index}
     log.error("the location index is damaged; its readable part is copied into a new index", extra=facts)
     records, whole = _records(index)
+    fences = old_fences(index)
     with new_index(index, map_bytes=map_bytes) as fresh:
         try:
             facts["runs"], lost, ranges = salvage_file(str(index / "data.mdb"), fresh)
@@ -45,20 +46,21 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
                 " (bookie.storage.tools.rebuild_ledgers)"
             ) from error
         facts["lost"] = lost
-        if whole and not lost:
+        if whole and not lost and not any(table_values(index, table)[1] for table in (b"fences", b"doubts")):
             # All that is there is sound, so something is missing: a page may be of an earlier commit, and with it
             # whole tables.
             ranges = [EVERY_LEDGER]
         known = {record.ledger for record in records}
         if not whole or EVERY_LEDGER in ranges:
-            unknown = sorted(_in_logs(directory) - known)
+            deleted = {ledger for ledger, _ in fences}
+            unknown = sorted(_in_logs(directory) - known - deleted)
             records += [Ledger(ledger, b"", fenced=True, limbo=True, lac=b"") for ledger in unknown]
             known.update(unknown)
             facts["ledgers_without_record"] = len(unknown)
         doubtful = {ledger for ledger in known if any(first <= ledger <= last for first, last in ranges)}
         doubtful |= _doubts(index) & known
         put_records(fresh, sorted(records))
-        put_fences(fresh, old_fences(index))
+        put_fences(fresh, fences)
         put_doubts(fresh, sorted(doubtful))
     facts["doubtful"] = len(doubtful)
     log.warning("the location index was replaced by its readable part", extra=facts)
