@@ -92,7 +92,9 @@ def test_a_deleted_ledger_goes_with_its_files(tmp_path: Path) -> None:
 def test_an_announced_end_outlasts_a_full_disk(
     tmp_path: Path, faulty: ModuleType, call: str, suffix: str, *, flushed: bool
 ) -> None:
-    """A checkpoint that finds no space keeps the announcement, and the first one that finds some closes the log."""
+    """A checkpoint that finds no space keeps the announcement, and the first one that finds some closes the log, which
+    is counted once.
+    """
     one = Opened(tmp_path, files=faulty.FaultyFiles(), log_per_ledger=True, ledger_logs_max=10)
     [directory] = [path / "current" for path in one.ledger_dirs]
     entries = [entry(1, at, payload=bytes(2000)) for at in range(6)]
@@ -113,6 +115,7 @@ def test_an_announced_end_outlasts_a_full_disk(
     faulty.clear()
     one.checkpoint()
     assert open_logs(directory) == one.storage.stats()["ledger_logs_active"] == 1
+    assert one.storage.stats()["ledger_logs_write_closed"] == 1
     [collector] = one.storage.collectors()
     assert collector.closed_logs().ids.size == 1 + flushed  # what the failed flushes appended went to another log
     held = one.direct.read(1, 0, count=10, size=1 << 20)

@@ -67,6 +67,7 @@ cdef struct OpenLog:
     int64_t appended_ns
     bint touched                 # appended to since the last commit
     OpenLog* next                # in the list of ending logs
+    int64_t* reason              # of an ending log: the counter of those that are closed for the same reason
 
 cdef struct IdList:
     # Ids that are kept from one commit to the next. An id for which there is no memory is dropped; all uses tolerate
@@ -227,8 +228,7 @@ cdef Status open_log(LogSet* logs, int64_t ledger, OpenLog** log) noexcept nogil
         aged_renew(&logs.active, &log[0].aged)
         return OK
     if logs.active.table.count >= logs.active_max:
-        bk_add(&logs.stats.displaced, 1)
-        status = end_log(logs, <OpenLog*> logs.active.oldest)
+        status = end_log(logs, <OpenLog*> logs.active.oldest, &logs.stats.displaced)
         if status != OK:
             return status
     log[0] = new_log(logs, ledger)
@@ -308,11 +308,11 @@ cdef int by_id(const void* a, const void* b) noexcept nogil:
     return (x > y) - (x < y)
 
 
-cdef Status end_log(LogSet* logs, OpenLog* log) noexcept nogil:
-    """Write the log's map. Header and syncs follow in a batch with other logs."""
+cdef Status end_log(LogSet* logs, OpenLog* log, int64_t* reason) noexcept nogil:
+    """Write the log's map. Header and syncs follow in a batch with other logs, and only then it counts as closed."""
     cdef Status status
     take_log(logs, log)
-    log.next = logs.ending
+    log.next, log.reason = logs.ending, reason
     logs.ending = log
     logs.ending_count += 1
     status = writer_end(log.writer)
@@ -326,8 +326,7 @@ cdef Status end_by_close(LogSet* logs, int64_t ledger) noexcept nogil:
     log_counts_end(&logs.counts, ledger)
     if log == NULL:
         return OK
-    bk_add(&logs.stats.write_closed, 1)
-    return end_log(logs, log)
+    return end_log(logs, log, &logs.stats.write_closed)
 
 
 cdef Status log_set_end_marked(LogSet* logs, int64_t ledger) noexcept nogil:
@@ -354,8 +353,7 @@ cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil:
     cdef OpenLog* log = <OpenLog*> logs.active.oldest
     cdef Status status = logs.failed
     while status == OK and log != NULL and now - log.appended_ns >= logs.expiry_ns:
-        bk_add(&logs.stats.expired, 1)
-        status = end_log(logs, log)
+        status = end_log(logs, log, &logs.stats.expired)
         log = <OpenLog*> logs.active.oldest
     return status
 
@@ -375,6 +373,7 @@ cdef Status finish_ending(LogSet* logs) noexcept nogil:
         return status
     log = logs.ending
     while log != NULL:
+        bk_add(log.reason, 1)
         log_closed(logs, log)
         log = log.next
     free_ending(logs)
