@@ -5,13 +5,17 @@ write it into cookies and metadata, and a world depends on their sizes.
 import os
 from pathlib import Path
 
-__all__ = ["scratch"]
+__all__ = ["base", "scratch"]
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - the files are small and short-lived
 PATH_LENGTH = 40
 
 
+def base() -> Path:
+    """Return the directory that holds the directories of all worlds."""
+    return MEMORY if MEMORY.is_dir() else Path("/tmp")  # noqa: S108
+
+
 def scratch(kind: str) -> Path:
     """Return the path of a directory for a world of this kind that no other process uses."""
-    base = MEMORY if MEMORY.is_dir() else Path("/tmp")  # noqa: S108
-    return Path(f"{base}/bookie-{kind}-{os.getpid()}-".ljust(PATH_LENGTH, "x"))
+    return Path(f"{base()}/bookie-{kind}-{os.getpid()}-".ljust(PATH_LENGTH, "x"))

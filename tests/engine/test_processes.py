@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+
+from tests.engine.scratch import base
 
 PATIENCE_MS = 60_000
 
@@ -29,13 +32,21 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
+def remove_worlds_of(pid: int) -> None:
+    """Remove the directories of worlds that a process played."""
+    for path in base().glob(f"bookie-*-{pid}-*"):
+        shutil.rmtree(path)
+
+
 @pytest.mark.parametrize(("module", "processes"), [("tests.engine", 1), ("tests.engine.cluster", 3)])
 def test_nothing_outlives_a_killed_player(module: str, processes: int) -> None:
-    """After `kill -9` of the command, its bookies and clients end, too."""
+    """After `kill -9` of the command, its bookies and clients end, too. Only its directory stays."""
     player = subprocess.Popen([sys.executable, "-m", module, "0:100000"], stdout=subprocess.DEVNULL)
     while len(found := descendants(player.pid)) < processes:
         assert player.poll() is None
     with ExitStack() as closing:
+        for pid in {player.pid, *found}:
+            closing.callback(remove_worlds_of, pid)
         poll, waiting = select.poll(), set[int]()
         for pid in found:
             with suppress(ProcessLookupError):
