@@ -21,6 +21,7 @@ from bookie.errors import (
     ReadError,
 )
 from tests.fixtures.bookies import BookieProcess, metadata_of
+from tests.fixtures.forked import closed_in_a_child
 
 PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(300)]
 LARGEST = (5 << 20) - 1000
@@ -258,16 +259,7 @@ def test_a_forked_child(uri: str) -> None:
     with BookKeeper(uri, useV2WireProtocol=True) as bk, bk.open_ledger(ledger) as reader:
         warm(reader)
         reader.read(1)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                reader.read(2)
-            except ClientClosed:
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
+        assert closed_in_a_child(lambda: reader.read(2))
         with only_direct(reader):
             assert contents(reader.read(3)) == [(3, PAYLOADS[3])]
 

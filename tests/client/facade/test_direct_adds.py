@@ -1,7 +1,6 @@
 """Adds over direct connections, on real bookies: the same results as by the event loop, and the way back to it."""
 
 import contextlib
-import os
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from bookie.client.blocking.appends import finished
 from bookie.client.blocking.writers import WriteHandle
 from bookie.errors import BookKeeperError, ClientClosed, IncorrectParameter, LedgerClosed, LedgerFenced, RequestTimeout
 from tests.fixtures.bookies import BookieProcess, metadata_of
+from tests.fixtures.forked import closed_in_a_child
 
 WAIT_S = 60.0
 PATIENCE_S = 0.25
@@ -213,16 +213,7 @@ def test_a_forked_child(uri: str) -> None:
     """A child gets ClientClosed and leaves the parent's connections alone."""
     with BookKeeper(uri) as bk, created(bk) as ledger:
         first = warm(ledger)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                ledger.append(b"child")
-            except ClientClosed:
-                status = 0
-            finally:
-                os._exit(status)
-        assert os.waitpid(child, 0)[1] == 0
+        assert closed_in_a_child(lambda: ledger.append(b"child"))
         with only_direct(ledger):
             assert ledger.append(b"parent") == first
 
