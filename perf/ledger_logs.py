@@ -129,20 +129,24 @@ def _kept(descriptor: Path) -> bool:
         return False
 
 
-def write(channel: ChannelV3, ledgers: int, entries: int, *, announce: bool) -> None:
-    """Open, write and leave all ledgers, `AT_A_TIME` at a time."""
+def write(port: int, ledgers: int, entries: int, *, announce: bool) -> None:
+    """Open, write and leave all ledgers of the bookie at this port, `AT_A_TIME` at a time."""
     payload = bytes(PAYLOAD_BYTES)
-    for start in range(0, ledgers, AT_A_TIME):
-        some = range(start, min(start + AT_A_TIME, ledgers))
-        replies = [
-            channel.add_async(ledger, entry, payload, digest=DIGEST, lac=entry - 1, length=PAYLOAD_BYTES * (entry + 1))
-            for entry in range(entries)
-            for ledger in some
-        ]
-        for reply in replies:
-            reply.result()
-        for ledger in some if announce else ():
-            channel.write_close(ledger, DIGEST.master_key)
+    with ChannelV3.connect("127.0.0.1", port, timeout_s=60) as channel:
+        channel.extensions = Extensions((WRITE_CLOSE,))
+        for start in range(0, ledgers, AT_A_TIME):
+            some = range(start, min(start + AT_A_TIME, ledgers))
+            replies = [
+                channel.add_async(
+                    ledger, entry, payload, digest=DIGEST, lac=entry - 1, length=PAYLOAD_BYTES * (entry + 1)
+                )
+                for entry in range(entries)
+                for ledger in some
+            ]
+            for reply in replies:
+                reply.result()
+            for ledger in some if announce else ():
+                channel.write_close(ledger, DIGEST.master_key)
 
 
 def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
@@ -153,9 +157,7 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
     try:
         with Watch(bookie.pid, directory / "ledgers" / "current") as watch:
             began = time.monotonic()
-            with ChannelV3.connect("127.0.0.1", bookie.port, timeout_s=60) as channel:
-                channel.extensions = Extensions((WRITE_CLOSE,))
-                write(channel, ledgers, entries, announce=mode == ANNOUNCED)
+            write(bookie.port, ledgers, entries, announce=mode == ANNOUNCED)
             written = time.monotonic() - began
             flushed = watch.settle() - began
         began = time.monotonic()

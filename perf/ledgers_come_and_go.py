@@ -20,8 +20,6 @@ from pathlib import Path
 
 import click
 
-from bookie.client import ChannelV3, Extensions
-from bookie.client.wire.extensions import WRITE_CLOSE
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
@@ -153,9 +151,7 @@ def measure(directory: Path, mode: str, ledgers: int, entries: int) -> Run:
         register(subject.store, range(0, ledgers, STAYS), f"127.0.0.1:{server.port}")
         with Watch(server.pid, directory / "ledgers" / "current") as watch:
             began = time.monotonic()
-            with ChannelV3.connect("127.0.0.1", server.port, timeout_s=60) as channel:
-                channel.extensions = Extensions((WRITE_CLOSE,))
-                write(channel, ledgers, entries, announce=mode == ANNOUNCED)
+            write(server.port, ledgers, entries, announce=mode == ANNOUNCED)
             written = time.monotonic() - began
             watch.settle()
             seen = asdict(watch.seen)

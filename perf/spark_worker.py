@@ -67,7 +67,7 @@ def main() -> None:
         ranges = tuple(Range(ledger, 0, rows, rows * SIZE, False) for ledger in ids)
         client = client_of(settings.cluster)
 
-        def batches() -> None:
+        def read(entries_of: Callable[[EntryBatch], int]) -> None:
             for ledger in ids:
                 with (
                     client.open_ledger(ledger) as reader,
@@ -75,17 +75,7 @@ def main() -> None:
                         0, rows - 1, max_count=settings.batch_entries, max_size=settings.batch_bytes
                     ) as found,
                 ):
-                    assert sum(map(len, found)) == rows
-
-        def packed() -> None:
-            for ledger in ids:
-                with (
-                    client.open_ledger(ledger) as reader,
-                    reader.batches(
-                        0, rows - 1, max_count=settings.batch_entries, max_size=settings.batch_bytes
-                    ) as found,
-                ):
-                    assert sum(len(EntryBatch.packed([batch])[1]) - 1 for batch in found) == rows
+                    assert sum(map(entries_of, found)) == rows
 
         def write(blocks: Any) -> None:
             writer: Any = None
@@ -98,8 +88,8 @@ def main() -> None:
             for _ in range(mib // BLOCK_MIB):
                 step()
 
-        measured("batches", mib, batches)
-        measured("batches, each packed", mib, packed)
+        measured("batches", mib, lambda: read(len))
+        measured("batches, each packed", mib, lambda: read(lambda batch: len(EntryBatch.packed([batch])[1]) - 1))
         measured("blocks", mib, lambda: sum(block.num_rows for block in read_ranges(settings, ranges)))
         measured("blocks, written", mib, lambda: write(read_ranges(settings, ranges)))
         with client.open_ledger(ids[0]) as reader:
