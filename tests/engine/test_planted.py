@@ -34,7 +34,7 @@ def ended(*arguments: str) -> subprocess.CompletedProcess[str]:
 )
 def test_a_planted_bug_is_caught(bug: str) -> None:
     """The world of its seed has a finding, or one of the others."""
-    done = ended(f"{FOUND[bug]},0:{max(50, 10 * FOUND[bug])}", "--plant", bug, "--first")
+    done = ended(f"{FOUND[bug]},0:{max(300, 10 * FOUND[bug])}", "--plant", bug, "--first")
     assert done.returncode == 1, done.stdout + done.stderr
     assert FINDING.search(done.stdout)
 
