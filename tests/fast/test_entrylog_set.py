@@ -73,7 +73,7 @@ class LikeTheModel(RuleBasedStateMachine):
         """Let all logs expire."""
         self.logs.expire(1000)
         for ledger in [one for one in self.model.taking if self.model.active_max]:
-            self.model.close(ledger)
+            self.model.close(ledger, "expired")
 
     @rule()
     def expire_nothing(self) -> None:
@@ -116,7 +116,7 @@ class LikeTheModel(RuleBasedStateMachine):
         stats = self.logs.stats()
         if self.model.active_max:
             assert stats["active"] == len(self.model.taking)
-        assert (stats["displaced"], stats["write_closed"]) == (self.model.displaced, self.model.write_closed)
+        assert {reason: stats[reason] for reason in self.model.closed} == self.model.closed
         several, noted = self.logs.counts()
         assert several == self.model.several
         assert (noted.times, noted.total) == (len(self.model.noted), sum(self.model.noted))

@@ -11,14 +11,14 @@ class Log:
     """One file with its entries.
 
     A settle covered the first `settled` of them. The log takes no more when it is `ended`, has its map when it is
-    `closed`,
-    and is whole on disk when it is `complete`.
+    `closed` (for `reason`), and is whole on disk when it is `complete`.
     """
 
     entries: list[bytes] = field(default_factory=list)
     settled: int = 0
     ended: bool = False
     closed: bool = False
+    reason: str = ""
     complete: bool = False
     open: bool = True
 
@@ -37,7 +37,8 @@ class LogSet:
         self.touched: set[int] = set()
         self.marks: set[int] = set()
         self.next_id = 0
-        self.displaced = self.write_closed = self.several = 0
+        self.closed = {"displaced": 0, "write_closed": 0, "expired": 0}
+        self.several = 0
         self.counts: dict[int, int] = {}
         self.noted: list[int] = []
 
@@ -46,8 +47,7 @@ class LogSet:
         key = ledger if self.active_max else -1
         if key not in self.taking:
             if self.active_max and len(self.taking) == self.active_max:
-                self.displaced += 1
-                self.close(next(iter(self.taking)))
+                self.close(next(iter(self.taking)), "displaced")
             if self.active_max:
                 self.count(ledger)
             self.taking[key] = self.next_id
@@ -68,10 +68,11 @@ class LogSet:
         self.counts[ledger] = self.counts.get(ledger, 0) + 1
         self.several += self.counts[ledger] == 2
 
-    def close(self, ledger: int) -> None:
-        """Close the ledger's log, which takes nothing more."""
+    def close(self, ledger: int, reason: str) -> None:
+        """Close the ledger's log, which takes nothing more. It is counted under its reason once it is complete."""
         log = self.logs[self.taking.pop(ledger)]
         log.ended = log.closed = True
+        log.reason = reason
         self.touched.discard(ledger)
 
     def mark(self, ledger: int) -> None:
@@ -85,12 +86,13 @@ class LogSet:
             if one in self.counts:
                 self.noted.append(self.counts.pop(one))
             if one in self.taking:
-                self.write_closed += 1
-                self.close(one)
+                self.close(one, "write_closed")
 
     def sync(self) -> None:
         """Complete the logs that were to be closed."""
         for log in self.logs.values():
+            if log.closed and not log.complete:
+                self.closed[log.reason] += 1
             log.complete = log.closed
 
     def settle(self) -> None:
