@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
@@ -170,6 +171,53 @@ def test_pkcs12_and_passwords(tmp_path: Path, ca: Authority) -> None:
             TlsPeer(bookie.address, client_context(ca, ca.issue("client"))) as peer,
         ):
             assert peer.ask(add(1, 0, b"x")).code == 0
+
+
+@pytest.mark.parametrize("with_alias", [False, True])
+def test_a_key_in_a_trust_store_is_trusted_as_in_java(tmp_path: Path, ca: Authority, with_alias: bool) -> None:
+    """Conversion by keytool keeps a key entry of a JKS store: its certificate is trusted, and so are certificates with
+    an alias, but not the authority that only belongs to the chain of the key.
+    """
+    friend = ca.issue("friend", password=b"secret")
+    shutil.copyfile(friend.key.with_suffix(".p12"), tmp_path / "trust.p12")
+    if with_alias:
+        held = pkcs12.load_pkcs12(friend.key.with_suffix(".p12").read_bytes(), b"secret")
+        own = load_pem_x509_certificate(ca.certificate.read_bytes())
+        assert held.cert is not None
+        assert isinstance(held.key, ec.EllipticCurvePrivateKey)
+        (tmp_path / "trust.p12").write_bytes(
+            pkcs12.serialize_key_and_certificates(
+                b"friend",
+                held.key,
+                held.cert.certificate,
+                [pkcs12.PKCS12Certificate(own, b"theca")],
+                BestAvailableEncryption(b"secret"),
+            )
+        )
+    password = tmp_path / "password"
+    password.write_text("secret\n")
+    password.chmod(0o600)
+    settings = settings_of(
+        ca.issue("bookie", hosts=["127.0.0.1"]),
+        trust=tmp_path / "trust.p12",
+        trust_store_type="pkcs12",
+        trust_store_password_path=str(password),
+    )
+    context = client_context(ca)
+    context.load_cert_chain(friend.certificate, friend.key, "secret")
+    with local_bookie(tmp_path / "bookie", tls=settings) as bookie:
+        with TlsPeer(bookie.address, context) as peer:
+            assert peer.ask(add(1, 0, b"x")).code == 0
+        assert is_served(bookie.address, client_context(ca, ca.issue("another"))) is with_alias
+
+
+def is_served(address: tuple[str, int], context: ssl.SSLContext) -> bool:
+    """Return whether a bookie answers a client that shows this certificate."""
+    try:
+        with TlsPeer(address, context) as peer:
+            return bool(peer.ask(add(1, 1, b"x")).code == 0)
+    except (ssl.SSLError, ConnectionError):
+        return False
 
 
 def test_renewed_files(tmp_path: Path, ca: Authority, caplog: pytest.LogCaptureFixture) -> None:

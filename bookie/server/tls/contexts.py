@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from cryptography.x509 import Certificate
 from OpenSSL import SSL
-from OpenSSL.crypto import X509
+from OpenSSL.crypto import X509, X509StoreFlags
 
 from bookie._fast.base.openssl_c import version
 from bookie._fast.base.tls import TlsServerContext
@@ -91,6 +91,7 @@ def _use_identity(context: SSL.Context, settings: TlsSettings, identity: Identit
 def _require_certificates(context: SSL.Context, trusted: list[Certificate]) -> None:
     store = context.get_cert_store()
     assert store is not None
+    store.set_flags(X509StoreFlags.PARTIAL_CHAIN)  # whatever is listed is trusted, as in Java, not only what is a root
     for certificate in trusted:
         store.add_cert(X509.from_cryptography(certificate))
         context.add_client_ca(certificate)

@@ -85,13 +85,26 @@ def read_trusted(settings: TlsSettings) -> list[Certificate]:
         found = pkcs12.load_pkcs12(data, password)
     except (ValueError, UnsupportedAlgorithm):
         found = None
-    trusted = [entry.certificate for entry in found.additional_certs] if found else []
+    trusted = _trusted_in(found) if found else []
     if not trusted:
         raise ConfigError(
             "tlsTrustStore", settings.trust_store, "it is not a PKCS12 file with certificates that can be opened",
             "set it to one, and tlsTrustStorePasswordPath to the file with its password",
         )  # fmt: skip
     return trusted
+
+
+def _trusted_in(store: pkcs12.PKCS12KeyAndCertificates) -> list[Certificate]:
+    """Return what Java trusts: the certificate of a key entry, and certificates that are entries of their own.
+
+    The chain above a key's certificate is not trusted. Its certificates have no name, or as Java writes them, that of
+    their subject instead of an alias; so in a store with a key, only certificates with an alias count.
+    """
+    others = store.additional_certs
+    if store.cert is None:
+        return [entry.certificate for entry in others]
+    named = [entry.certificate for entry in others if entry.friendly_name and b"=" not in entry.friendly_name]
+    return [store.cert.certificate, *named]
 
 
 def _check_type(key: str, kind: str) -> None:
