@@ -62,7 +62,9 @@ class Stores:
         return status
 
     def fence(self, ledger: int, key: bytes) -> str:
-        """Fence the ledger for ever."""
+        """Fence the ledger for ever. One that was fenced and deleted is not created again for it."""
+        if ledger in self.kept_fences and ledger not in self.ledgers:
+            return "NO_LEDGER"
         status = self.authorize(ledger, key)
         if status == "OK":
             self.ledgers[ledger].fenced = True

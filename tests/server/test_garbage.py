@@ -9,13 +9,14 @@ from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import garbage_service_pb2 as pb
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from tests.crash.model import Model
-from tests.crash.peer import OK, Ledger, Peer
+from tests.crash.peer import FENCE, FENCED, NO_LEDGER, OK, Ledger, Peer
 from tests.crash.soak import MIB, Metadata, disk_bytes
 from tests.fixtures.bookies import BookieProcess
+from tests.hostile import peer as hostile
+from tests.hostile.peer import add, read
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
-NO_LEDGER = 1
 CALL_S = 60.0
 ENTRIES = 60
 
@@ -121,6 +122,23 @@ def test_what_is_deleted_goes_from_the_disk(collected: Collected) -> None:
     collected.bookie.start()
     assert collected.codes(gone) == {NO_LEDGER}
     assert collected.codes(kept) == {OK}
+
+
+def test_a_deleted_ledger_is_unknown_to_a_recovery_too(collected: Collected) -> None:
+    """A fencing read of a ledger that was fenced, deleted and collected finds none, as other reads do; it created an
+    empty one before, and was answered "no such entry".
+    """
+    (ledger,) = collected.fill(1)
+    fencing = read(ledger.id, -1, flags=FENCE, key=ledger.key)
+    with hostile.Peer(collected.bookie.address) as peer:
+        assert peer.ask(fencing).code == OK
+    collected.fill(1)  # a store that lists no ledger deletes none
+    collected.delete([ledger])
+    assert collected.collect().counters["gc_deleted_ledger_total"] == 1
+    with hostile.Peer(collected.bookie.address) as peer:
+        assert [peer.ask(fencing).code for _ in range(2)] == [NO_LEDGER] * 2
+        assert peer.ask(read(ledger.id, 0)).code == NO_LEDGER
+        assert peer.ask(add(ledger.id, ENTRIES, b"late", key=ledger.key)).code == FENCED
 
 
 def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> None:

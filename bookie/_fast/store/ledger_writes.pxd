@@ -17,7 +17,7 @@ cdef enum AddKind:
 cdef Status stores_add(Storage* stores, int64_t ledger, int64_t entry, const uint8_t* key, uint32_t key_size,
                        const uint8_t* data, uint32_t size, AddKind kind, int64_t* group) noexcept nogil
 # Fence a ledger. OK with the group to wait for (0: already durable). An unknown ledger is created, fenced, with this
-# key.
+# key. NO_LEDGER: it was fenced and deleted, and its fence is kept.
 cdef Status stores_fence(Storage* stores, int64_t ledger, const uint8_t* key, uint32_t key_size,
                          int64_t* group) noexcept nogil
 # Store an explicit LAC packet (`ledger, lac, digest`, LAC_PACKET_MAX bytes at most).

@@ -176,7 +176,10 @@ cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key,
     if ledger_id < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
-    status = find_or_create(shard, ledger_id, key, key_size, False, &ledger)
+    if ledger_find(&shard.ledgers, ledger_id) == NULL and ledger_kept_fence(&shard.ledgers, ledger_id) != NULL:
+        status = NO_LEDGER       # it was fenced and deleted: its writer stays refused, and there is nothing to read
+    else:
+        status = find_or_create(shard, ledger_id, key, key_size, False, &ledger)
     if bk_planted(PLANT_FENCE_IN_MEMORY) and status == OK:
         ledger.fenced = True
         group[0] = 0
