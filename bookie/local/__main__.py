@@ -20,7 +20,7 @@ from typing import Any
 from bookie.durable import PRIVATE_FILE
 from bookie.local.fork_server import MESSAGE_BYTES
 
-PRELOADED = ("bookie.server.main", "bookie.metadata.key_value.embedded", "bookie.metadata.key_value.remote")
+PRELOADED = ("bookie.server.running", "bookie.metadata.key_value.embedded", "bookie.metadata.key_value.remote")
 PR_SET_PDEATHSIG = 1
 
 

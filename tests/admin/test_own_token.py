@@ -74,6 +74,7 @@ def test_it_is_made_once_and_is_ours_alone(bookies: Callable[..., list[BookiePro
     assert token not in bookie.log_text()
     assert find(bookie.admin) is None  # the file of a stopped bookie belongs to no port
     assert guide.path() is None  # also for a program that has used it before
+    bookie.new_programs = True  # so that the process is our child, and stays until it is waited for
     bookie.start()
     assert guide.path() == str(file)
     bookie.signal(signal.SIGKILL)

@@ -29,7 +29,7 @@ import time
 from typing import Any
 
 from bookie._fast.base import crash_steps, fatal
-from bookie.server import main
+from bookie.server import main, running
 from bookie.server.configuration.loader import Loaded, load
 from bookie.server.storage import collecting
 from bookie.storage import ledger_storage
@@ -128,7 +128,7 @@ def run() -> None:
     plan = json.loads(os.environ.get("CRASH_PLAN", "{}"))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     collecting.Garbage = tracked  # type: ignore[assignment,attr-defined]
-    main.load = tailored(plan)  # type: ignore[attr-defined]
+    running.load = tailored(plan)  # type: ignore[attr-defined]
     crash_steps.crash_after_step(plan.get("step", 0))
     if plan.get("faults"):
         from bookie._fast.testing.faulty import FaultyFiles
