@@ -1,5 +1,6 @@
 """What every test run starts with: plugins, the check that compiled modules are ours and fresh, the report header."""
 
+import gc
 import importlib.util
 import os
 import signal
@@ -55,6 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if stale := stale_modules():
         pytest.exit("\n".join(["run `make build` first:", *stale]), returncode=4)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Do not look for garbage among modules and tests while they are loaded."""
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect garbage from here on, and leave out of that what was loaded, since it stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
