@@ -30,6 +30,16 @@ class Versioned(Generic[T]):
     created_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    """What identifies a cluster, read at one time in one session with its store."""
+
+    instance_id: str | None
+    layout: str
+    """The kind of layout in ZooKeeper; empty in stores that have only one."""
+    session: int
+
+
 class Subscription(Protocol):
     """The result of a watch; `close` ends it."""
 
@@ -61,6 +71,13 @@ class Cluster(Protocol):
 
     def instance_id(self) -> str | None:
         """Return the instance id, or None in clusters older than instance ids. Raises ClusterNotInitialized."""
+        ...
+
+    def seen(self) -> ClusterSeen:
+        """Read anew what identifies the cluster, as the store's leader knows it. Two equal results mean that the same
+        session saw the same cluster. Raises ClusterNotInitialized if anything is missing, and MetadataStoreError if
+        the session ended meanwhile.
+        """
         ...
 
 

@@ -34,6 +34,9 @@ class Ledgers:
     def instance_id(self) -> str:
         return "world"
 
+    def seen(self) -> str | None:
+        return self.instance_id()
+
     def ranges(self) -> Iterator[list[int]]:
         yield sorted(self.existing)
 

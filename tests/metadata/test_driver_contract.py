@@ -40,6 +40,8 @@ def test_a_cluster_is_initialized_once(cluster: Cluster) -> None:
     driver = cluster.connect()
     instance_id = driver.cluster.instance_id()
     assert instance_id == str(uuid.UUID(instance_id))
+    assert driver.cluster.seen() == driver.cluster.seen()
+    assert driver.cluster.seen().instance_id == instance_id
     assert driver.cluster.is_initialized()
     with pytest.raises(IllegalOperation):
         driver.cluster.initialize()

@@ -141,6 +141,24 @@ def test_a_deleted_ledger_is_unknown_to_a_recovery_too(collected: Collected) -> 
         assert peer.ask(add(ledger.id, ENTRIES, b"late", key=ledger.key)).code == FENCED
 
 
+def test_a_cluster_whose_ledgers_are_all_deleted_gets_its_space_back(collected: Collected) -> None:
+    """Nothing was deleted before, for ever, while the metadata store listed no ledgers. It must do so for a while."""
+    collected.bookie.stop()
+    collected.bookie.settings["gcEmptyLedgerListWaitTime"] = "1"
+    collected.bookie.start()
+    ledgers = collected.fill(30)
+    before = collected.log_bytes()
+    collected.delete(ledgers)
+    assert collected.collect().counters["gc_deleted_ledger_total"] == 0
+    while (status := collected.collect()).counters["gc_deleted_ledger_total"] == 0:
+        continue
+    assert status.counters["gc_deleted_ledger_total"] == len(ledgers)
+    assert not status.alarm
+    assert collected.codes(ledgers) == {NO_LEDGER}
+    assert collected.log_bytes() < before
+    assert "lists no ledgers at all" in collected.bookie.log_text()
+
+
 def test_b12_most_ledgers_go_only_by_an_operators_word(collected: Collected) -> None:
     """The alarm is shown, and everything stays readable, even after a compaction, until the operator confirms."""
     ledgers = collected.fill(30)

@@ -38,6 +38,9 @@ class Nobody:
     def instance_id(self) -> None:
         return None
 
+    def seen(self) -> str | None:
+        return self.instance_id()
+
     def ranges(self) -> Iterator[list[int]]:
         yield from ()
 

@@ -26,10 +26,11 @@ from bookie.errors import (
     IllegalOperation,
     LedgerExists,
     LedgerIdOverflow,
+    MetadataStoreError,
     MetadataVersionConflict,
     NoSuchLedgerMetadata,
 )
-from bookie.metadata.driver import Subscription, Versioned
+from bookie.metadata.driver import ClusterSeen, Subscription, Versioned
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.key_value.logs import KeyValueLogs
 from bookie.metadata.key_value.replication import KeyValueElection, KeyValueReplication
@@ -88,6 +89,13 @@ class KeyValueCluster:
         if item is None:
             raise ClusterNotInitialized("the metadata store holds no cluster: initialize it first")
         return item.value.decode()
+
+    def seen(self) -> ClusterSeen:
+        session = self._store.session()
+        instance_id = self.instance_id()
+        if self._store.session() != session:
+            raise MetadataStoreError("the session with the metadata store ended meanwhile")
+        return ClusterSeen(instance_id, "", session)
 
 
 class KeyValueRegistrations:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from kazoo.exceptions import NodeExistsError, NoNodeError, NotEmptyError
 
 from bookie.errors import ClusterNotInitialized, ConfigurationError, IllegalOperation, MetadataStoreError
+from bookie.metadata.driver import ClusterSeen
 from bookie.metadata.uri import MetadataUri
 from bookie.metadata.watching import Watcher
 from bookie.metadata.zookeeper.bookies import ZooKeeperBookies, ZooKeeperCookies, ZooKeeperRegistrations
@@ -80,6 +81,19 @@ class ZooKeeperCluster:
         self.require_root()
         data = self._session.read(f"{self._root}/INSTANCEID")
         return None if data is None else data.decode()
+
+    def seen(self) -> ClusterSeen:
+        session = self._session.id
+        self._session.run(lambda zk: zk.sync_async(self._root))
+        instance_id = self.instance_id()
+        layout = self._session.read(f"{self._root}/LAYOUT")
+        if layout is None:
+            raise ClusterNotInitialized(
+                f"ZooKeeper {self._session.hosts} has no {self._root}/LAYOUT: restore it, or correct metadataServiceUri"
+            )
+        if not session or self._session.id != session:
+            raise MetadataStoreError(f"the session with ZooKeeper {self._session.hosts} ended meanwhile")
+        return ClusterSeen(instance_id, parse_layout(layout).kind, session)
 
     def layout(self) -> Layout:
         """Return the cluster's layout, after storing it if there is none. Raises ConfigurationError if the URI

@@ -321,6 +321,13 @@ GROUPS = (
             Key("gcDeleteShareMax", "garbage.delete_share_max", float, "0.5", "If more than this share of the bookie's"
                 " ledgers would be deleted at once, none is deleted, and an alarm is raised until an operator forces a"
                 " cycle; 1 means any share.", high=1),
+            Key("gcOnEmptyLedgerList", "garbage.on_empty_list", bool, "true", "Delete all ledgers of the bookie if the"
+                " metadata store, with the layout and the instance id of this cluster, lists no ledger at all, and"
+                " still does so after `gcEmptyLedgerListWaitTime`. `gcDeleteShareMax` does not apply then; false: keep"
+                " them."),
+            Key("gcEmptyLedgerListWaitTime", "garbage.empty_list_wait_ms", int, "3600000", "How long the metadata"
+                " store must list no ledger at all, without any error between, before `gcOnEmptyLedgerList` applies."
+                " A restart begins anew.", low=1, unit="ms"),
             Key("gcFencedDeletedLedgerKeepTime", "garbage.fence_kept_ms", int, "604800000", "How long adds from the"
                 " writer of a deleted ledger that was fenced are refused. Apache BookKeeper's time is fixed.", low=0,
                 unit="ms"),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.driver import ClusterSeen, MetadataDriver
 from bookie.metadata.records.ledger_metadata import LedgerState
 from bookie.storage.garbage.contracts import Standing
 
@@ -21,6 +21,9 @@ class LedgersOfBookie:
     def instance_id(self) -> str | None:
         """The contract describes all of these methods."""
         return self._driver.cluster.instance_id()
+
+    def seen(self) -> ClusterSeen:
+        return self._driver.cluster.seen()
 
     def ranges(self) -> Iterator[Sequence[int]]:
         return self._driver.ledgers.ranges()

@@ -31,6 +31,12 @@ class Metadata(Protocol):
         """Return the instance id of the cluster in the store; None for clusters older than instance ids."""
         ...
 
+    def seen(self) -> object:
+        """Return the session with the store, and all that identifies the cluster in it, for comparisons. Raises
+        whatever the store raises, also if the session ends meanwhile.
+        """
+        ...
+
     def ranges(self) -> Iterator[Sequence[int]]:
         """Yield all ledger ids in ascending order, in pieces."""
         ...

@@ -21,6 +21,7 @@ from bookie.errors import BookKeeperError
 from bookie.storage.garbage.contracts import Ledgers, Metadata, Standing
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids, candidates, too_many, whole_listing
+from bookie.storage.garbage.empty_list import EmptyList
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.garbage.steps import step
 
@@ -81,6 +82,7 @@ class LedgerCollector:
         self._counters = counters
         self._stopping = stopping
         self._elsewhere_before: set[int] = set()
+        self._empty = EmptyList(settings, metadata, own_instance)
         self.alarm: Alarm | None = None
         self.doing = ""
 
@@ -101,6 +103,7 @@ class LedgerCollector:
         except Stopped:
             return False
         except Exception as error:  # an exception of a metadata driver ends the deletion, not the bookie
+            self._empty.forget()
             self._counters.failed_cycles += 1
             log.warning("garbage collection of ledgers ended early; no more ledgers are deleted", exc_info=error)
             return False
@@ -117,12 +120,13 @@ class LedgerCollector:
         step("local ledgers listed")
         if not local.all.size:
             return
-        listed = whole_listing(self._unless_stopped(self._metadata.ranges()))
-        if not listed.size and not mass_deletion:
-            log.warning(
-                "the metadata store lists no ledgers at all, so none is deleted", extra={"ledgers": local.all.size}
-            )
-            return
+        listed = whole_listing(self._listing())
+        if listed.size:
+            self._empty.forget()
+        elif not mass_deletion:
+            if not self._empty.is_believed(local.all.size, self._listing):
+                return
+            mass_deletion = True
         going = candidates(local.all, listed)
         if self._refused(going.size, local.all.size, len(listed), mass_deletion=mass_deletion):
             return
@@ -225,8 +229,9 @@ class LedgerCollector:
                 " correct metadataServiceUri"
             )
 
-    def _unless_stopped(self, pieces: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
-        for piece in pieces:
+    def _listing(self) -> Iterable[Sequence[int]]:
+        """Yield the ledgers of the metadata store, until the bookie stops."""
+        for piece in self._metadata.ranges():
             if self._stopping.is_set():
                 raise Stopped
             yield piece

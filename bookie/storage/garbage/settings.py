@@ -17,6 +17,10 @@ class GarbageSettings:
     """The highest rate of metadata reads which confirm that a ledger was deleted."""
     delete_share_max: float = 0.5
     """The largest share of ledgers that a cycle deletes without an operator's confirmation; 1 allows any number."""
+    on_empty_list: bool = True
+    """Whether ledgers are deleted although the metadata store lists none at all."""
+    empty_list_wait_ms: int = 3_600_000
+    """How long the store must list none before that."""
     fence_kept_ms: int = 7 * 86_400_000
     """How long after its deletion a fenced ledger still refuses its writer; fixed in Apache BookKeeper."""
     over_replicated_interval_ms: int = 86_400_000

@@ -90,6 +90,9 @@ class Store:
             raise self.error
         return "cluster"
 
+    def seen(self) -> str | None:
+        return self.instance_id()
+
     def ranges(self) -> Iterator[list[int]]:
         yield self.ledgers
 

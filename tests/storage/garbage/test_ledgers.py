@@ -2,8 +2,10 @@
 embedded and ZooKeeper; of the ledger directory only its ids and the deletions matter here.
 """
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from bookie.metadata import open_driver
-from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.driver import ClusterSeen, MetadataDriver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from bookie.server.storage.own_ledgers import LedgersOfBookie
 from bookie.storage.garbage.counters import Counters, OfDirectory
@@ -166,6 +168,75 @@ def test_b12_a_store_without_any_ledger_deletes_nothing(world: World) -> None:
     world.create(999)
     assert collector.run(over_replicated=False, mass_deletion=False)
     assert world.deleted == list(LEDGERS[:3])
+
+
+def test_a_list_that_stays_empty_gives_all_space_back(world: World) -> None:
+    """A store without ledgers is believed at a later look, without an operator's word, however many they are."""
+    collector = world.collector(empty_list_wait_ms=1)
+    for ledger in LEDGERS:
+        world.driver.ledgers.delete(ledger)
+    assert collector.run(over_replicated=False, mass_deletion=False)
+    assert not world.deleted
+    while not world.deleted:
+        assert collector.run(over_replicated=True, mass_deletion=False)
+    assert world.deleted == list(LEDGERS)
+    assert world.checkpoints == 1
+    assert collector.alarm is None
+
+
+def test_b12_an_empty_list_is_not_believed_too_early(world: World) -> None:
+    """It is not before its time, and never if that is switched off, however often the collection looks."""
+    for ledger in LEDGERS:
+        world.driver.ledgers.delete(ledger)
+    for collector in (world.collector(), world.collector(on_empty_list=False, empty_list_wait_ms=1)):
+        for _ in range(20):
+            assert collector.run(over_replicated=True, mass_deletion=False)
+    assert not world.deleted
+
+
+@pytest.mark.parametrize("between", ["a ledger", "an error"])
+def test_b12_the_time_of_an_empty_list_begins_anew(world: World, between: str) -> None:
+    """Whatever was seen before a ledger was listed, or the store failed, does not count."""
+    driver = Lying(world, world.driver.ledgers.ranges)
+    collector = world.collector(driver, empty_list_wait_ms=1)  # type: ignore[arg-type]
+    for ledger in LEDGERS:
+        world.driver.ledgers.delete(ledger)
+
+    def fails() -> Iterator[list[int]]:
+        raise ConnectionError("gone")
+
+    for _ in range(5):
+        assert collector.run(over_replicated=False, mass_deletion=False)
+        driver.ranges = fails if between == "an error" else lambda: iter([[*LEDGERS]])
+        collector.run(over_replicated=False, mass_deletion=False)
+        driver.ranges = world.driver.ledgers.ranges
+    assert not world.deleted
+
+
+@pytest.mark.parametrize("change", ["session", "layout", "instance_id"])
+def test_b12_an_empty_list_of_a_store_that_changes_is_not_believed(world: World, change: str) -> None:
+    """Layout, instance id and session must be the same before and after the list. Another server may have answered in
+    between, with another tree, or with one that is being restored.
+    """
+    driver = Lying(world, world.driver.ledgers.ranges)
+    numbers = itertools.count()
+    real = world.driver.cluster
+
+    class Changing:
+        instance_id = staticmethod(real.instance_id)
+
+        def seen(self) -> ClusterSeen:
+            number = next(numbers)
+            return replace(real.seen(), **{change: number if change == "session" else str(number)})  # type: ignore[arg-type]
+
+    driver.cluster = Changing()  # type: ignore[assignment]
+    collector = world.collector(driver, empty_list_wait_ms=1)  # type: ignore[arg-type]
+    for ledger in LEDGERS:
+        world.driver.ledgers.delete(ledger)
+    for _ in range(5):
+        assert collector.run(over_replicated=False, mass_deletion=False)
+    assert not world.deleted
+    assert next(numbers) == 10
 
 
 def test_b12_a_store_that_lost_its_ledgers_raises_an_alarm(world: World) -> None:
