@@ -28,7 +28,6 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
             yield made
 
 
-@pytest.mark.quick
 def test_every_column_of_every_entry(world: SparkCluster) -> None:
     """BR12. Ids, payloads of several sizes, the ledger's length, the LAC and metadata are those of the writer."""
     custom = {"application": b"spark", "topic": b"a"}

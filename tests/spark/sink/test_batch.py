@@ -39,7 +39,6 @@ def written(bk: BookKeeper, log: str) -> tuple[int, ...]:
     return bk.logs.get(log).value.ledgers
 
 
-@pytest.mark.quick
 def test_rows_become_entries_in_order(spark: Any, three_uri: str, bk: BookKeeper) -> None:
     """One ledger per partition, ordered by partition, whose metadata says who wrote it; a second write is appended."""
     frame = spark.range(0, 1000, 1, 2).selectExpr("concat('row ', id) AS value")
