@@ -4,6 +4,10 @@
    the end of a run, `reset_memory` copies these pages back, unmaps what was mapped since, closes what was opened since,
    and returns from `reset_begin` once more. The memory that the processes of a world share is left alone.
 
+   The first write to a page costs a fault in the kernel, and most runs write to the same pages. Those that several of the
+   first runs have written are hot: they are left without protection from then on, and copied back after each run,
+   written or not. Which ones are hot is found out anew at times.
+
    Threads of a run use kernel threads that were parked before `reset_begin`, so none has to be created or ended. What
    cannot be put back (an old mapping is gone, a thread was created) ends the process, and the parent forks another one.
    It needs Linux 6.7, for write protection that does not wait; elsewhere `reset_begin` says no. */
@@ -18,9 +22,12 @@
 
 enum {
     AREAS_MAX = 2048, REGIONS_MAX = 1 << 14, OWN_FDS = 400, TEXT_BYTES = 1 << 20, STACK_BYTES = 1 << 16,
-    PAGES_MAX = 1 << 20, SPARE_PAGES = 1 << 12, PAGE = 4096, WRITTEN = 2, PRESENT = 8, SWAPPED = 16, PROTECT = 1, COLD = -1
+    PAGES_MAX = 1 << 20, SPARE_PAGES = 1 << 12, PAGE = 4096, COLD = -1, LEARNED = 20, HOT = 8, RUNS_OF_HEAT = 2000,
+    WATCHED = 1, WRITTEN = 2, PRESENT = 8, SWAPPED = 16, /* categories of pages */
+    PROTECT = 1                                          /* a flag of `scan` */
 };
 static const uint64_t ASYNCHRONOUS = 1 << 15;
+static const uintptr_t USER_END = (uintptr_t)1 << 63; /* [vsyscall] lies above it */
 
 struct pages {
     uint64_t start, end, categories;
@@ -29,6 +36,14 @@ struct pages {
 struct scan {
     uint64_t size, flags, start, end, walked, pages, count, most, inverted, all, any, wanted;
 };
+
+/* `struct procmap_query` of Linux 6.11, which older headers lack. */
+struct query {
+    uint64_t size, flags, address, start, end, rights, page_bytes, offset, inode;
+    uint32_t device[2], name_bytes, build_bytes;
+    uint64_t name, build;
+};
+enum { OR_NEXT = 16, READABLE = 1, WRITABLE = 2, EXECUTABLE = 4, SHARED = 8 };
 
 struct area {
     uintptr_t start, end;
@@ -49,6 +64,7 @@ struct store {
     void *left;                 /* the stack inside `reset_begin` */
     int64_t page_count;
     int32_t *kept;              /* by page: its place in `copies`, or COLD if it was never touched */
+    unsigned char *heat;        /* by page: how many of the runs that are learned from have written it */
     char *copies;
 };
 
@@ -85,6 +101,25 @@ static uintptr_t number(const char **at, int base)
     }
 }
 
+/* Ask for each area that is mapped, which is ten times as fast as their text, without what only the text tells. Return
+   how many there are, or -1 before Linux 6.11. */
+static int ask_areas(struct area *areas)
+{
+    struct query query = {.size = sizeof(query), .flags = OR_NEXT};
+    int count = 0;
+    while (call(SYS_ioctl, store->maps, (long)_IOWR('f', 17, struct query), (long)&query, 0, 0, 0) == 0) {
+        if (count == AREAS_MAX - 1)
+            return -1;
+        areas[count++] = (struct area){
+            .start = query.start, .end = query.end, .private = !(query.rights & SHARED),
+            .rights = (query.rights & READABLE ? PROT_READ : 0) | (query.rights & WRITABLE ? PROT_WRITE : 0) |
+                      (query.rights & EXECUTABLE ? PROT_EXEC : 0)
+        };
+        query = (struct query){.size = sizeof(query), .flags = OR_NEXT, .address = query.end};
+    }
+    return count ? count : -1;
+}
+
 /* Read what is mapped. Return how many areas there are, or -1. */
 static int read_areas(struct area *areas)
 {
@@ -110,7 +145,7 @@ static int read_areas(struct area *areas)
         for (; *at && *at != '\n'; at++)
             if (at[0] == '[' && (at[1] == 's' || at[1] == 'v')) /* [stack], [vdso], [vvar], [vsyscall] */
                 area->stack = 1;
-        count++;
+        count += area->start < USER_END;
         if (!*at)
             break;
     }
@@ -187,7 +222,9 @@ static int unmap_new(void)
 {
     int count, old = 0;
     call(SYS_brk, (long)store->heap_end, 0, 0, 0, 0, 0);
-    count = read_areas(store->now);
+    count = ask_areas(store->now);
+    if (count < 0)
+        count = read_areas(store->now);
     if (count < 0)
         return 0;
     for (int i = 0; i < count; i++) {
@@ -204,7 +241,8 @@ static int unmap_new(void)
                 at = was->end < now->end ? was->end : now->end;
             } else {
                 uintptr_t end = old < store->area_count && was->start < now->end ? was->start : now->end;
-                if (!now->stack)
+                int grown = old < store->area_count && was->stack && was->start == end;
+                if (!now->stack && !grown)
                     call(SYS_munmap, (long)at, (long)(end - at), 0, 0, 0, 0);
                 at = end;
             }
@@ -238,22 +276,59 @@ static void close_new(void)
     }
 }
 
+/* Put a page back, and return whether it shall stay without protection. */
+static int put_page_back(uintptr_t at, int64_t page)
+{
+    if (store->kept[page] == COLD)
+        memset((void *)at, 0, PAGE);
+    else
+        memcpy((void *)at, store->copies + (int64_t)store->kept[page] * PAGE, PAGE);
+    if (store->returns % RUNS_OF_HEAT >= LEARNED)
+        return store->heat[page] >= HOT;
+    store->heat[page]++;
+    return 0;
+}
+
+/* Put a region of written pages back, and protect those that are not hot. */
+static int put_region_back(const struct area *area, uintptr_t at, uintptr_t end)
+{
+    struct area cold = *area;
+    for (cold.start = at; at < end; at += PAGE) {
+        if (!put_page_back(at, area->first + (int64_t)(at - area->start) / PAGE))
+            continue;
+        cold.end = at;
+        if (cold.start < cold.end && scan(&cold, WRITTEN, PROTECT) < 0)
+            return 0;
+        cold.start = at + PAGE;
+    }
+    cold.end = end;
+    return cold.start == end || scan(&cold, WRITTEN, PROTECT) >= 0;
+}
+
 static int put_back(void)
 {
-    for (int i = 0; i < store->area_count; i++) {
-        const struct area *area = &store->areas[i];
-        long count = is_kept(area) ? scan(area, WRITTEN, 0) : 0;
-        if (count < 0 || count == REGIONS_MAX)
-            return 0;
-        for (long k = 0; k < count; k++)
-            for (uintptr_t at = store->regions[k].start; at < store->regions[k].end; at += PAGE) {
-                int32_t place = store->kept[area->first + (int64_t)(at - area->start) / PAGE];
-                if (place == COLD)
-                    memset((void *)at, 0, PAGE);
-                else
-                    memcpy((void *)at, store->copies + (int64_t)place * PAGE, PAGE);
-            }
+    struct area all = {.start = store->areas[0].start, .end = store->areas[store->area_count - 1].end};
+    const struct area *area = store->areas;
+    long count = scan(&all, WATCHED | WRITTEN, 0);
+    if (count < 0 || count == REGIONS_MAX)
+        return 0;
+    for (long k = 0; k < count; k++) {
+        uintptr_t at = store->regions[k].start, end = store->regions[k].end;
+        while (at < end) {
+            uintptr_t until;
+            while (area->end <= at)
+                area++;
+            until = area->end < end ? area->end : end;
+            if (area->start > at) /* the stack has grown */
+                until = area->start < end ? area->start : end;
+            else if (is_kept(area) && !put_region_back(area, at, until))
+                return 0;
+            at = until;
+        }
     }
+    if ((store->returns + 1) % RUNS_OF_HEAT)
+        return 1;
+    memset(store->heat, 0, (size_t)store->page_count);
     return protect_all();
 }
 
@@ -314,7 +389,8 @@ static int prepare(void)
         return 0; /* the shadow memory of a sanitizer */
     store->kept = shared_memory((size_t)store->page_count * sizeof(int32_t));
     store->copies = shared_memory((size_t)store->page_count * PAGE);
-    if (!store->kept || !store->copies)
+    store->heat = shared_memory((size_t)store->page_count);
+    if (!store->kept || !store->copies || !store->heat)
         return 0;
     store->heap_end = (uintptr_t)sbrk(0);
     store->area_count = read_areas(store->areas);
