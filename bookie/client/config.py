@@ -147,7 +147,7 @@ class ClientConfig(SettingsOf):
     delay_ensemble_change: bool = key("delayEnsembleChange", default=False)
     ensemble_changes_max: int = key("maxNumEnsembleChanges", 2**31 - 1)
     opportunistic_striping: bool = key("opportunisticStriping", default=False)
-    store_creation_time: bool = key("storeSystemTimeAsLedgerCreationTime", default=False)
+    store_creation_time: bool = key("storeSystemTimeAsLedgerCreationTime", default=True)
 
     backpressure_wait_s: float = key("waitTimeoutOnBackpressureMs", -1.0, low=-1, scale=MS)
     """How long an add waits for room in the window before it fails with TooManyRequests; below 0, without limit."""

@@ -196,8 +196,8 @@ class BookKeeper:
         self,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -207,8 +207,10 @@ class BookKeeper:
 
         Args:
             ensemble_size: The number of bookies to which the ledger is written.
-            write_quorum_size: The number of bookies that store each entry.
-            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged.
+            write_quorum_size: The number of bookies that store each entry; None means all of the ensemble. If it is
+                smaller, entries are striped and cannot be read in batches.
+            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged; None means
+                the majority of the write quorum.
             digest_type: CRC32, CRC32C, HMAC (which may also be called MAC) or DUMMY.
             password: The ledger's password. A client needs it to read, to write and to recover the ledger.
             custom_metadata: Values that are kept with the ledger's metadata.
@@ -235,8 +237,8 @@ class BookKeeper:
         ledger_id: int | None = None,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -412,7 +414,7 @@ class BookKeeper:
 
 
 def _wanted(
-    sizes: tuple[int, int, int],
+    sizes: tuple[int, int | None, int | None],
     digest_type: str | DigestType,
     password: bytes,
     custom: Mapping[str, bytes] | None,
@@ -421,10 +423,13 @@ def _wanted(
     """Collect the arguments of a create; `sizes` are ensemble size, write quorum and ack quorum. Raises
     IncorrectParameter.
     """
+    ensemble_size = integer("ensemble_size", sizes[0])
+    write_quorum = ensemble_size if sizes[1] is None else integer("write_quorum_size", sizes[1])
+    ack_quorum = write_quorum // 2 + 1 if sizes[2] is None else integer("ack_quorum_size", sizes[2])
     return NewLedger(
-        ensemble_size=integer("ensemble_size", sizes[0]),
-        write_quorum=integer("write_quorum_size", sizes[1]),
-        ack_quorum=integer("ack_quorum_size", sizes[2]),
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=ack_quorum,
         digest_type=StoredDigestType(digest_type_of(digest_type)),
         password=binary("password", password),
         custom=custom_metadata({} if custom is None else custom),

@@ -135,8 +135,8 @@ class BookKeeper:
         self,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -147,8 +147,10 @@ class BookKeeper:
 
         Args:
             ensemble_size: The number of bookies to which the ledger is written.
-            write_quorum_size: The number of bookies that store each entry.
-            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged.
+            write_quorum_size: The number of bookies that store each entry; None means all of the ensemble. If it is
+                smaller, entries are striped and cannot be read in batches.
+            ack_quorum_size: The number of bookies that must have stored an entry before it is acknowledged; None means
+                the majority of the write quorum.
             digest_type: CRC32, CRC32C, HMAC (which may also be called MAC) or DUMMY.
             password: The ledger's password. A client needs it to read, to write and to recover the ledger.
             custom_metadata: Values that are kept with the ledger's metadata.
@@ -175,8 +177,8 @@ class BookKeeper:
         self,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -209,8 +211,8 @@ class BookKeeper:
         ledger_id: int | None = None,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -246,8 +248,8 @@ class BookKeeper:
         ledger_id: int | None = None,
         *,
         ensemble_size: int = 3,
-        write_quorum_size: int = 2,
-        ack_quorum_size: int = 2,
+        write_quorum_size: int | None = None,
+        ack_quorum_size: int | None = None,
         digest_type: str | DigestType = DigestType.CRC32,
         password: bytes = b"",
         custom_metadata: Mapping[str, bytes] | None = None,
@@ -461,7 +463,7 @@ class BookKeeper:
 
 
 def _wanted(
-    sizes: tuple[int, int, int],
+    sizes: tuple[int, int | None, int | None],
     digest_type: str | DigestType,
     password: bytes,
     custom_metadata: Mapping[str, bytes] | None,

@@ -32,3 +32,5 @@ class ClientContext:
     epoch_ms: Callable[[], int] = time_of_day
     """Returns the time of day in milliseconds since 1970, for values in metadata."""
     features: Features = field(default_factory=Features)
+    striped: set[tuple[int, int]] = field(default_factory=set)
+    """The ensemble sizes and write quorums of striped ledgers that the log has already warned of."""

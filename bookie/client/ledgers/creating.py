@@ -24,7 +24,7 @@ class NewLedger:
     """The properties of a ledger that is to be created."""
 
     ensemble_size: int = 3
-    write_quorum: int = 2
+    write_quorum: int = 3
     ack_quorum: int = 2
     digest_type: DigestType = DigestType.CRC32
     password: bytes = field(default=b"", repr=False)
@@ -52,6 +52,7 @@ async def create_ledger(context: ClientContext, wanted: NewLedger) -> Known:
     """
     wanted.check()
     ensemble = _ensemble(context, wanted)
+    _warn_if_striped(context, wanted, len(ensemble))
     metadata = LedgerMetadata(
         ensemble_size=len(ensemble),
         write_quorum=wanted.write_quorum,
@@ -70,6 +71,18 @@ async def create_ledger(context: ClientContext, wanted: NewLedger) -> Known:
             return Known(ledger, await context.metadata.create(ledger, metadata))
         except LedgerExists:
             continue
+
+
+def _warn_if_striped(context: ClientContext, wanted: NewLedger, size: int) -> None:
+    """Log once for each client and pair of sizes that entries of a ledger will not be read in batches."""
+    sizes = size, wanted.write_quorum
+    if size == wanted.write_quorum or not context.config.batch_read_enabled or sizes in context.striped:
+        return
+    context.striped.add(sizes)
+    log.warning(
+        "ledgers with an ensemble of %d and a write quorum of %d are striped: their entries are read one by one, not in"
+        " batches; use a write quorum as large as the ensemble if they are to be read in batches", *sizes,
+    )  # fmt: skip
 
 
 async def create_owned(

@@ -198,7 +198,7 @@ WRONG: list[tuple[str, Callable[[Any], Any]]] = [
     ("password: it must be bytes, not str; write password=b", lambda c: c.create_ledger(password="secret")),
     ("password: it must be bytes", lambda c: c.open_ledger(1, password="secret")),
     ("ensemble_size='3': it must be an integer, not str", lambda c: c.create_ledger(ensemble_size="3")),
-    ("ack_quorum_size=None", lambda c: c.create_ledger(ack_quorum_size=None)),
+    ("ack_quorum_size='2'", lambda c: c.create_ledger(ack_quorum_size="2")),
     ("write_quorum_size=1.5", lambda c: c.create_ledger(write_quorum_size=1.5)),
     ("digest type 5", lambda c: c.create_ledger(digest_type=5)),
     (r"custom_metadata\['a'\]: it must be bytes", lambda c: c.create_ledger(custom_metadata={"a": "b"})),
