@@ -45,9 +45,6 @@ __all__ = [
 ]
 
 URI_DEFAULT = "grpc://127.0.0.1:3182"
-EMBEDDED_FILE = "data.mdb"
-"""The name that LMDB gives its data file."""
-
 ID = click.IntRange(0, (1 << 63) - 1)
 """A ledger id, an entry id or a position in a file: what fits in 63 bits on the wire."""
 COUNT = click.IntRange(0, (1 << 31) - 1)
@@ -129,18 +126,10 @@ class Cluster:
             driver.stop()
 
     def driver(self, *, new: bool = False) -> "MetadataDriver":
-        """Return a metadata driver that is not started. `new` and the errors are those of `open`: an embedded store
-        that does not exist would be created by looking at it, so it is refused unless `new`.
-        """
+        """Return a metadata driver that is not started. `new` and the errors of its start are those of `open`."""
         from bookie.metadata import open_driver  # noqa: PLC0415
-        from bookie.metadata.uri import parse_uri  # noqa: PLC0415
 
-        where = parse_uri(self.service_uri)
-        if where.scheme == "lmdb" and not new and not Path(where.path, EMBEDDED_FILE).exists():
-            raise IllegalOperation(
-                f"{self.service_uri}: no metadata store in this directory; name the directory of one"
-            )
-        return open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000))
+        return open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000), create=new)
 
     @property
     def waits(self) -> dict[str, float]:

@@ -6,13 +6,17 @@ from bookie.metadata.uri import parse_uri
 SESSION_TIMEOUT_MS = 10_000
 
 
-def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secure: bool = False) -> MetadataDriver:
+def open_driver(
+    uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secure: bool = False, create: bool = True
+) -> MetadataDriver:
     """Return the driver for a metadata service URI, not yet started. Only the modules of its store are imported.
 
     Args:
         uri: The metadata service URI; `bookie.metadata.uri` describes its forms.
         session_timeout_ms: The timeout of the session with the store, in milliseconds.
         secure: Whether new ZooKeeper nodes are accessible to their creator only.
+        create: Whether an embedded store is created where there is none, as bookies do. Without it, the start of the
+            driver raises IllegalOperation.
 
     Raises:
         ConfigurationError: The URI is invalid.
@@ -28,7 +32,7 @@ def open_driver(uri: str, *, session_timeout_ms: int = SESSION_TIMEOUT_MS, secur
     if where.scheme == "lmdb":
         from bookie.metadata.key_value.embedded import EmbeddedStore  # noqa: PLC0415
 
-        return KeyValueDriver(EmbeddedStore(where.path), session_timeout_s=session_timeout_s)
+        return KeyValueDriver(EmbeddedStore(where.path, create=create), session_timeout_s=session_timeout_s)
     from bookie.admin_port.channel import AdminAccess  # noqa: PLC0415
     from bookie.metadata.key_value.remote import RemoteStore  # noqa: PLC0415
 

@@ -90,7 +90,7 @@ async def _all(
         async with aclosing(of) as each:  # type: ignore[type-var]
             return {row.ledger: row async for row in each}
 
-    async with opened("bkpipe", open_driver(uri), given) as environment:
+    async with opened("bkpipe", open_driver(uri, create=False), given) as environment:
         found = await rows(work(environment, wanted))
         locked = [ledger for ledger in wanted if found[ledger].state == "locked"]
         found |= await rows(work(environment, locked))

@@ -57,7 +57,7 @@ class BookKeeper:
         self._uri = metadata_service_uri if isinstance(metadata_service_uri, str) else "a metadata driver"
         if isinstance(metadata_service_uri, str):
             timeout_ms = int(self.config.session_timeout_s * 1000)
-            self._driver = open_driver(metadata_service_uri, session_timeout_ms=timeout_ms)
+            self._driver = open_driver(metadata_service_uri, session_timeout_ms=timeout_ms, create=False)
         else:
             self._driver = metadata_service_uri
         self._scope = Scope()

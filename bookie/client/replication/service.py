@@ -226,7 +226,7 @@ def run_alone(name: str, uri: str, given: Mapping[str, Any]) -> None:
         ConfigurationError: A setting or the URI is wrong.
     """
     config, settings = split(given)
-    driver = open_driver(uri, session_timeout_ms=round(config.session_timeout_s * 1000))
+    driver = open_driver(uri, session_timeout_ms=round(config.session_timeout_s * 1000), create=False)
     service, stopped = AutoRecovery(name, driver, config, settings), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())

@@ -26,7 +26,7 @@ import lmdb
 
 from bookie._fast.base import fatal
 from bookie.durable import PRIVATE_FILE, make_directories, sync_directory
-from bookie.errors import IncorrectParameter, MetadataStoreError, StartRefused
+from bookie.errors import IllegalOperation, IncorrectParameter, MetadataStoreError, StartRefused
 from bookie.metadata.key_value.keys import (
     KEY_BYTES_MAX,
     NO_SESSION,
@@ -40,6 +40,7 @@ from bookie.metadata.key_value.keys import (
     Watchers,
 )
 
+DATA_FILE = "data.mdb"
 MAP_BYTES = 16 << 30
 READERS_MAX = 256
 DISK_FREE_MIN = 1 << 20
@@ -82,12 +83,21 @@ class _Session:
 
 
 class EmbeddedStore:
-    """A store in a directory. `clock` returns monotonic seconds; `map_bytes` is address space, not disk space."""
+    """A store in a directory. `clock` returns monotonic seconds; `map_bytes` is address space, not disk space.
+
+    Without `create`, a store that does not exist is not created.
+    """
 
     def __init__(
-        self, directory: str | Path, *, map_bytes: int = MAP_BYTES, clock: Callable[[], float] = time.monotonic
+        self,
+        directory: str | Path,
+        *,
+        create: bool = True,
+        map_bytes: int = MAP_BYTES,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._directory = Path(directory)
+        self._create = create
         self._map_bytes = map_bytes
         self._clock = clock
         self._env: lmdb.Environment | None = None
@@ -106,9 +116,15 @@ class EmbeddedStore:
         self._broken = False
 
     def start(self) -> None:
-        """Open or create the store. Raises StartRefused if another process owns it or it cannot be read."""
+        """Open or create the store. Raises StartRefused if another process owns it or it cannot be read, and
+        IllegalOperation if it does not exist and must not be created.
+        """
         if self._env is not None:
             return
+        if not self._create and not (self._directory / DATA_FILE).exists():
+            raise IllegalOperation(
+                f"lmdb://{self._directory}: no metadata store in this directory; name the directory of one"
+            )
         try:
             make_directories(self._directory)
             self._own_directory()

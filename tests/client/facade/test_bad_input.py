@@ -256,6 +256,25 @@ def test_no_bookies_at_all(tmp_path: Path) -> None:
         asyncio.run(create())
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_client_creates_no_store(tmp_path: Path, exists: bool) -> None:
+    """A directory that is named wrong is an error, and nothing is created or changed."""
+    place = tmp_path / "metadata"
+    if exists:
+        place.mkdir()
+        (place / "of-somebody-else").touch()
+    before = sorted(tmp_path.rglob("*"))
+
+    async def start() -> None:
+        await aio.BookKeeper(f"lmdb://{place}").start()
+
+    with pytest.raises(IllegalOperation, match="metadata: no metadata store in this directory; name"):
+        BookKeeper(f"lmdb://{place}").start()
+    with pytest.raises(IllegalOperation, match="no metadata store"):
+        asyncio.run(start())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_client_that_was_not_started(uri: str) -> None:
     """A call before `start` says that the client is not started."""
     with pytest.raises(BookKeeperError, match="not started"):
