@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from bookie.terminal import lazy
-from bookie.terminal.output import Bytes, Moment, show, show_again, show_long
+from bookie.terminal.output import Bytes, Count, Moment, show, show_again, show_long
 
 ROW = {"name": "lag", "value": math.nan, "most": math.inf, "bytes": Bytes(2500), "at_ms": Moment(1_700_000_000_000)}
 
@@ -36,10 +36,27 @@ def test_people_get_units_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     show("table", "rows", [ROW], last_ms=Moment(0), counters={f"c{k}": k for k in range(9)})
     head, row, last, title, *counters = capsys.readouterr().out.splitlines()
     assert head.split() == ["name", "value", "most", "bytes", "at"]
-    assert "2.5KB" in row
+    assert "2.5 KB" in row
     assert re.search(r"2023-11-1[45] \d\d:\d\d:20[+-]\d{4}$", row)
     assert (last, title) == ("last: never", "counters:")
     assert counters == [f"  c{k}: {k}" for k in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (77_330.4, "77,330"), (1_234_567.0, "1,234,567"), (229.123, "229.1"), (0.5, "0.5"), (0.0, "0"), (9.9999, "10"),
+        (-12_000.0, "-12,000"), (0.00123456, "0.001235"), (1.5e-7, "1.5e-07"), (math.inf, "inf"), (100.0, "100"),
+        (Bytes(229_123_000), "229 MB"), (Bytes(999), "999 B"), (Bytes(999_999), "1 MB"), (Bytes(0), "0 B"),
+        (Bytes(1_200_000_000_000), "1.2 TB"), (Count(77_330), "77,330"), (77_330, "77330"),
+    ],
+)  # fmt: skip
+def test_numbers_for_people(capsys: pytest.CaptureFixture[str], value: float, text: str) -> None:
+    """Numbers of thousands have separators, not exponents, and sizes have three digits; ids stay as they are."""
+    show("table", "", value=value)
+    assert capsys.readouterr().out == f"value: {text}\n"
+    show("json", "", value=value)
+    assert json.loads(capsys.readouterr().out)["value"] == (None if math.isinf(value) else value)
 
 
 def test_looks_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:

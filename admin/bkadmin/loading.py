@@ -16,6 +16,7 @@ from typing import Any
 from bookie.client.aio.reading import ReadHandle
 from bookie.client.aio.writing import WriteHandle
 from bookie.errors import BookKeeperError
+from bookie.terminal.output import Count
 
 __all__ = ["add", "batch", "Latencies", "read", "Run"]
 
@@ -101,10 +102,10 @@ class Run:
         found = {f"p{name}_ms": self.latencies.quantile_ms(share) for name, share in QUANTILES.items()}
         row = {
             "workload": self.workload,
-            "requests": self.latencies.count,
-            "entries": self.entries,
+            "requests": Count(self.latencies.count),
+            "entries": Count(self.entries),
             "seconds": round(self.seconds, 3),
-            "entries_per_s": round(self.entries / self.seconds) if self.seconds else 0,
+            "entries_per_s": Count(round(self.entries / self.seconds) if self.seconds else 0),
             "mb_per_s": round(self.bytes / self.seconds / MB, 3) if self.seconds else 0.0,
             **found,
             "max_ms": self.latencies.max_s * 1e3,

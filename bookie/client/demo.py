@@ -24,6 +24,7 @@ from rich.table import Table
 
 from bookie.client import Channel, Digest, DigestType, StoredBatch
 from bookie.errors import BookieUnavailable, BookKeeperError, DigestMismatch
+from bookie.terminal.output import rounded
 
 SLICE = 4096
 """The number of entries that are made and passed to the stream at a time."""
@@ -188,7 +189,7 @@ def report(ledger: int, phases: list[Phase], output: str) -> None:
     for name in ("entries", "seconds", "entries/s", "MiB/s", "p50 ms", "p99 ms"):
         table.add_column(name, justify="right")
     for p in phases:
-        latencies = ["" if ms is None else f"{ms:.4g}" for ms in (p.p50_ms, p.p99_ms)]
+        latencies = ["" if ms is None else rounded(ms) for ms in (p.p50_ms, p.p99_ms)]
         cells = [f"{p.entries:,}", f"{p.seconds:.2f}", f"{p.entries_per_s:,.0f}", f"{p.mib_per_s:,.0f}", *latencies]
         table.add_row(p.work, *cells)
     Console().print(table)

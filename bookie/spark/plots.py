@@ -4,6 +4,8 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 
+from bookie.terminal.output import rounded
+
 __all__ = ["bar_plot", "line_plot", "page"]
 
 WIDTH, HEIGHT = 720, 420
@@ -163,4 +165,4 @@ def page(title: str, plots: Mapping[str, str], rows: Sequence[Mapping[str, objec
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return rounded(value) if isinstance(value, float) else str(value)

@@ -11,10 +11,14 @@ from typing import Any
 
 import click
 
-__all__ = ["Bytes", "done", "Moment", "progress_bar", "show", "show_again", "show_long"]
+__all__ = ["Bytes", "Count", "done", "Moment", "progress_bar", "rounded", "show", "show_again", "show_long"]
 
-UNITS = ("", "KB", "MB", "GB", "TB", "PB")
+UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
+ROUNDS_UP = 999.5
+"""From here on, a number with three digits rounds to a thousand."""
+SMALL = 1e-4
+"""Below this, a number without an exponent would have mostly zeros."""
 PAGE_ROWS = 1000
 """A long table is printed in pages of this many rows; the first page decides on the columns."""
 LINE_MAX = 4
@@ -27,9 +31,16 @@ class Bytes(int):
 
     def __str__(self) -> str:
         value, unit = float(self), 0
-        while value >= THOUSAND and unit < len(UNITS) - 1:
+        while value >= ROUNDS_UP and unit < len(UNITS) - 1:
             value, unit = value / THOUSAND, unit + 1
-        return f"{value:.3f}".rstrip("0").rstrip(".") + UNITS[unit]
+        return f"{rounded(value, 3)} {UNITS[unit]}"
+
+
+class Count(int):
+    """How many of something there are: a plain integer for programs, with separators of thousands for people."""
+
+    def __str__(self) -> str:
+        return f"{int(self):,}"
 
 
 class Moment(int):
@@ -39,6 +50,17 @@ class Moment(int):
         if not self:
             return "never"
         return datetime.fromtimestamp(int(self) / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S%z")
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """Return a number for people, rounded to some digits, but not above its point; only tiny ones have an exponent."""
+    if not math.isfinite(value) or 0 < abs(value) < SMALL:
+        return f"{value:.{digits}g}"
+    if not value:
+        return "0"
+    after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{after}f}"
+    return text.rstrip("0").rstrip(".") if after else text
 
 
 def show(output: str, name: str, rows: Iterable[Row] | None = None, **facts: Any) -> None:
@@ -181,7 +203,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return rounded(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Mapping):

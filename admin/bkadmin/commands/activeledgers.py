@@ -6,7 +6,7 @@ import click
 
 from admin.bkadmin.options import Cluster, bookie_files, with_cluster, with_output
 from bookie.errors import NoSuchLedgerMetadata
-from bookie.terminal.output import Bytes, show
+from bookie.terminal.output import Bytes, Count, show
 
 
 @click.command()
@@ -34,5 +34,5 @@ def command(*, log: str | None, log_id: str | None, cluster: Cluster, output: st
                 driver.ledgers.read(ledger)
             except NoSuchLedgerMetadata:
                 continue
-            rows.append({"ledger": ledger, "entries": one.entries, "bytes": Bytes(one.bytes)})
+            rows.append({"ledger": ledger, "entries": Count(one.entries), "bytes": Bytes(one.bytes)})
     show(output, "ledgers", rows, log=str(path), deleted=len(sums) - len(rows))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from admin.bkadmin.auditor import warn_without_auditor
 from admin.bkadmin.options import Cluster, configured_recovery, settings_of, with_cluster, with_output
 from bookie.terminal.output import done
 
@@ -43,6 +44,8 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
         if wish != "status":
             driver.replication.enable(enabled=wish == "enable")
         enabled = driver.replication.enabled()
+        if enabled:
+            warn_without_auditor(driver)
     done(output, f"auto-recovery is {'enabled' if enabled else 'disabled'}", enabled=enabled)
 
 

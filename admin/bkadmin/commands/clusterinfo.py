@@ -4,6 +4,7 @@ from collections import Counter
 
 import click
 
+from admin.bkadmin.auditor import NO_AUDITOR
 from admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.output import show
@@ -27,7 +28,7 @@ def command(*, cluster: Cluster, output: str) -> None:
             writable=count[BookieState.WRITABLE],
             read_only=count[BookieState.READ_ONLY],
             absent=count[BookieState.ABSENT],
-            auditor=auditor,
+            auditor=auditor if auditor or output != "table" else NO_AUDITOR,
             replication_enabled=driver.replication.enabled(),
             underreplicated_ledgers=lacking,
         )

@@ -2,6 +2,7 @@
 
 import click
 
+from admin.bkadmin.auditor import warn_without_auditor
 from admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie.terminal.output import Moment, show
 
@@ -52,6 +53,7 @@ def command(
             if (missing is None or missing in mark.missing) and excluded not in mark.missing
         ]
         holders = driver.replication.holders() if workers else {}
+        warn_without_auditor(driver)
     rows = [
         {
             "ledger": mark.ledger,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from admin.bkadmin.options import bookie_files, with_configuration, with_output
-from bookie.terminal.output import Bytes, show
+from bookie.terminal.output import Bytes, Count, show
 
 
 @click.command()
@@ -22,5 +22,7 @@ def command(*, log: str, conf: Path | None, output: str) -> None:
 
     path = Path(log) if conf is None else bookie_files(conf).file(log, ".log")
     sums = log_ledgers(path)
-    rows = [{"ledger": ledger, "entries": one.entries, "bytes": Bytes(one.bytes)} for ledger, one in sums.items()]
+    rows = [
+        {"ledger": ledger, "entries": Count(one.entries), "bytes": Bytes(one.bytes)} for ledger, one in sums.items()
+    ]
     show(output, "ledgers", rows, log=str(path))

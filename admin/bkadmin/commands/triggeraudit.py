@@ -2,6 +2,7 @@
 
 import click
 
+from admin.bkadmin.auditor import NO_AUDITOR
 from admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie.errors import IllegalOperation
 from bookie.terminal.output import done
@@ -15,9 +16,7 @@ def command(*, cluster: Cluster, output: str) -> None:
     with cluster.open() as driver:
         auditor = driver.election.auditor()
         if auditor is None:
-            raise IllegalOperation(
-                "no auditor is elected; set autoRecoveryDaemonEnabled on a bookie, or run bkadmin autorecovery"
-            )
+            raise IllegalOperation(NO_AUDITOR)
         # Auditors take a write of the same delay as a request to run.
         driver.replication.set_lost_bookie_delay_s(driver.replication.lost_bookie_delay_s() or 0)
     done(output, "triggered an audit", auditor=auditor)

@@ -2,6 +2,7 @@
 
 import click
 
+from admin.bkadmin.auditor import REMEDY
 from admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie.terminal.output import done
 
@@ -13,4 +14,4 @@ def command(*, cluster: Cluster, output: str) -> None:
     """Show which process is elected auditor: it looks for lost bookies and under-replicated ledgers."""
     with cluster.open() as driver:
         auditor = driver.election.auditor()
-    done(output, f"Auditor: {auditor}" if auditor else "No auditor elected", auditor=auditor)
+    done(output, f"Auditor: {auditor}" if auditor else f"No auditor elected: {REMEDY}", auditor=auditor)

@@ -245,5 +245,10 @@ def test_replication(pair: list[BookieProcess], driver: MetadataDriver, bkadmin:
     assert bkadmin("autorecovery", "-e").out == "auto-recovery is enabled\n"
     assert bkadmin("lostbookierecoverydelay", "-s", 90, "-o", "json").json == {"delay_s": 90}
     assert driver.replication.lost_bookie_delay_s() == 90
-    assert bkadmin("whoisauditor").out == "No auditor elected\n"
+    for command in (("autorecovery", "-s"), ("queryautorecoverystatus",), ("listunderreplicated",)):
+        assert bkadmin(*command).err.startswith("no auditor is elected, so nothing looks for lost replicas; set ")
+    summed = bkadmin("clusterinfo")
+    assert "auditor: no auditor is elected; set autoRecoveryDaemonEnabled " in summed.out
+    assert bkadmin("clusterinfo", "-o", "json").json["auditor"] is None
+    assert bkadmin("whoisauditor").out.startswith("No auditor elected: set autoRecoveryDaemonEnabled ")
     assert bkadmin("queryautorecoverystatus", "-o", "json").json == {"tasks": []}

@@ -1,0 +1,19 @@
+"""What commands say if no process is elected auditor, so that nothing looks for lost bookies and replicas."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from bookie.metadata.driver import MetadataDriver
+
+__all__ = ["NO_AUDITOR", "REMEDY", "warn_without_auditor"]
+
+REMEDY = "set autoRecoveryDaemonEnabled on a bookie, or run bkadmin autorecovery"
+NO_AUDITOR = f"no auditor is elected; {REMEDY}"
+
+
+def warn_without_auditor(driver: "MetadataDriver") -> None:
+    """Print on standard error that ledgers are not marked, if that is so: an empty list then says nothing."""
+    if driver.election.auditor() is None:
+        click.echo(f"no auditor is elected, so nothing looks for lost replicas; {REMEDY}", err=True)
