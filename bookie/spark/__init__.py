@@ -9,6 +9,7 @@ and pyarrow is imported inside functions, so `import bookie` needs neither.
 Formats:
     discovery    the formats, and the class that stands for each until it is used
     discovered/  one top-level module for each format, which is how Spark finds data sources
+    interpreters the Python of Spark's workers
     versions     checks that Spark, Arrow and Java are present in a suitable version
     options      parsing and checking the options of a format; the cluster and its client settings
     schemas      the columns of each format, as Spark and Arrow schemas
@@ -46,12 +47,19 @@ __all__ = ["register"]
 def register(spark: "SparkSession") -> None:
     """Register the formats of this package with a Spark session.
 
-    This is only needed where Spark does not find them by itself. Calling it again has no effect.
+    This is only needed where Spark does not find them by itself, for example because its workers run another Python:
+    those of a local session run the driver's from then on, unless `PYSPARK_PYTHON` is set. Calling it again has no
+    effect.
 
     Args:
         spark: the session to register the formats with.
+
+    Raises:
+        ConfigurationError: `PYSPARK_PYTHON` names an interpreter that lacks this package, or one of another version.
     """
     from bookie.spark.discovery import FORMATS, deferred  # noqa: PLC0415  # pyspark
+    from bookie.spark.interpreters import check_workers  # noqa: PLC0415
 
+    check_workers(spark)
     for name in FORMATS:
         spark.dataSource.register(deferred(name))

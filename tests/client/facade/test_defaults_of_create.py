@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_a_ledger_by_default_is_read_in_batches_and_has_a_time(uri: str, caplog:
 
 def test_a_striped_ledger_is_created_with_a_warning(uri: str, caplog: pytest.LogCaptureFixture) -> None:
     """One for each pair of sizes, of either client, and none if batch reads are switched off anyway."""
-    sizes = {"ensemble_size": 3, "write_quorum_size": 2}
+    sizes: dict[str, Any] = {"ensemble_size": 3, "write_quorum_size": 2}
 
     async def twin() -> None:
         async with aio.BookKeeper(uri) as bk:
