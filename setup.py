@@ -1,12 +1,14 @@
 """How the compiled modules are built; everything static is in pyproject.toml."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # an isolated build does not have this directory on its path
@@ -87,10 +89,19 @@ class BuildModules(build_ext):
         super().run()
 
 
+class BuildPython(build_py):
+    """Adds the sample files of conf/ to the package; `bkadmin samples` prints them."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            shutil.copytree(HERE / "conf", Path(self.build_lib) / "bookie/samples", dirs_exist_ok=True)
+
+
 build_proto.generate()
 setup(
     # `make` compiles the modules in place first, and installs only metadata and commands then.
     ext_modules=[] if os.environ.get("BOOKIE_MODULES_BUILT") == "1" else extensions(),
-    cmdclass={"build_ext": BuildModules},
+    cmdclass={"build_ext": BuildModules, "build_py": BuildPython},
     options={"build_ext": {"parallel": JOBS}, "egg_info": {"egg_base": "."}},
 )

@@ -1,6 +1,7 @@
 """bkadmin on the files of a real bookie that was stopped."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.bookies import BookieProcess
 
 LEDGER, ENTRIES = 5, 40
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -93,3 +95,15 @@ def test_an_index_that_lacks_a_log_is_one_in_part(stopped: BookieProcess, bkadmi
         part = bkadmin(*command, "--yes", "--skip-unreadable", "-o", "json")
         assert part.code == 3, part.err
         assert [row["skipped"] for row in part.json["indexes"]] == [[str(log)]]
+
+
+def test_samples_are_printed_as_they_are(bkadmin: BkAdmin, tmp_path: Path) -> None:
+    """Every file of conf/ is listed and printed, and a wrong name gets the right ones."""
+    conf = ROOT / "conf"
+    names = [row["name"] for row in bkadmin("samples", "-o", "json").json["samples"]]
+    assert names == sorted(path.relative_to(conf).as_posix() for path in conf.rglob("*") if path.is_file())
+    for name in names:
+        assert bkadmin("samples", name).out == (conf / name).read_text()
+    wrong = bkadmin("samples", "bookie.cfg")
+    assert wrong.code == 1
+    assert "bk.conf" in wrong.err

@@ -44,6 +44,7 @@ FILES_ALONE = {
     "readlog",
     "readlogmetadata",
     "rebuild-db-ledger-locations-index",
+    "samples",
     "standalone",
 }
 """The commands that contact no server."""
