@@ -20,7 +20,15 @@ cdef class EntryIterator:
     cdef void* start                     # where the run begins
     cdef PyObject* last[2]               # the last entries returned, by even and odd index; NULL, or a reference
 
-# Copy `count` payloads to `values`, one after the other, and write where each ends; the caller has set edges[0] to 0.
+# Return the total size of the payloads in a run of `size` bytes. ValueError if the offsets do not fit the run, or a
+# record is shorter than `overhead`.
+cdef int64_t payloads_size(const int64_t[::1] offsets, int64_t overhead, int64_t size) except -1
+
+# ValueError if there is no room for an entry's header in the bytes in front of a payload.
+cdef int check_overhead(int64_t overhead) except -1
+
+# Copy `count` payloads to `values`, one after the other, and write where each ends; the caller has set edges[0] to the
+# place of the first.
 cdef void payloads_pack(const uint8_t* run, const int64_t* offsets, int64_t count, int64_t overhead, uint8_t* values,
                         int32_t* edges) noexcept nogil
 

@@ -80,7 +80,7 @@ cdef class EntryIterator:
 
     def __init__(self, run, const int64_t[::1] offsets, int64_t overhead, int64_t first):
         cdef const uint8_t[::1] size = run  # bytes, one after the other
-        check(offsets, overhead, size.shape[0])
+        payloads_size(offsets, overhead, size.shape[0])
         run = memoryview(run)
         self.run, self.offsets, self.overhead, self.first = run, offsets, overhead, first
         self.start = (<PyMemoryViewObject*> <PyObject*> run).view.buf
@@ -124,8 +124,7 @@ cdef void payloads_pack(const uint8_t* run, const int64_t* offsets, int64_t coun
         edges[k + 1] = edges[k] + <int32_t> size
 
 
-cdef int64_t check(const int64_t[::1] offsets, int64_t overhead, int64_t size) except -1:
-    """Return the total size of all payloads. ValueError if the offsets do not fit the run."""
+cdef int64_t payloads_size(const int64_t[::1] offsets, int64_t overhead, int64_t size) except -1:
     cdef int64_t k
     cdef int64_t count = offsets.shape[0] - 1
     if count < 0 or overhead < 0 or offsets[0] < 0 or offsets[count] > size:
@@ -134,6 +133,12 @@ cdef int64_t check(const int64_t[::1] offsets, int64_t overhead, int64_t size) e
         if offsets[k + 1] - offsets[k] < overhead:
             raise ValueError(f"record {k} is shorter than the {overhead} bytes in front of its payload")
     return offsets[count] - offsets[0] - count * overhead
+
+
+cdef int check_overhead(int64_t overhead) except -1:
+    if overhead < HEAD_BYTES:
+        raise ValueError(f"overhead is {overhead}; a record begins with a header of at least {HEAD_BYTES} bytes")
+    return 0
 
 
 cdef void payloads_heads(const uint8_t* run, const int64_t* offsets, int64_t count, int64_t overhead, int32_t* sizes,
@@ -157,7 +162,7 @@ def pack(runs, int64_t overhead):
     cdef int32_t[::1] places
     cdef int64_t total = 0, done = 0
     for run, offsets in runs:
-        total += check(offsets, overhead, run.shape[0])
+        total += payloads_size(offsets, overhead, run.shape[0])
         done += offsets.shape[0] - 1
     if total > 0x7FFFFFFF:
         raise ValueError(f"{total} bytes of payloads; int32 offsets reach 2147483647: read smaller batches")
@@ -185,10 +190,9 @@ def heads(runs, int64_t overhead):
     cdef int32_t[::1] size
     cdef int64_t[::1] lac, length
     cdef int64_t done = 0
-    if overhead < HEAD_BYTES:
-        raise ValueError(f"overhead is {overhead}; a record begins with a header of at least {HEAD_BYTES} bytes")
+    check_overhead(overhead)
     for run, offsets in runs:
-        check(offsets, overhead, run.shape[0])
+        payloads_size(offsets, overhead, run.shape[0])
         done += offsets.shape[0] - 1
     sizes = np.empty(done, dtype=np.int32)
     lacs, lengths = np.empty(done, dtype=np.int64), np.empty(done, dtype=np.int64)

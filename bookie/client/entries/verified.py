@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from bookie._fast.client.payload_block import PayloadBlock
 from bookie._fast.client.read_run import ReadRange
 from bookie._fast.wire import payloads, record
 from bookie._fast.wire.payloads import Entry, EntryIterator
@@ -20,7 +21,7 @@ from bookie.errors import BookKeeperError, DigestMismatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Entry", "EntryBatch"]
+__all__ = ["Entry", "EntryBatch", "PayloadBlock"]
 
 PLACE_MAX = 2**31 - 1
 INLINE_BYTES = 12
@@ -232,6 +233,17 @@ class EntryBatch(Sequence[Entry]):
                 ledger's payload bytes up to and including each entry (int64).
         """
         return payloads.heads([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
+
+    def add_to(self, block: PayloadBlock) -> bool:
+        """Copy the entries into a block of columns.
+
+        Args:
+            block: The block. If it is empty, it grows for this batch.
+
+        Returns:
+            Whether they follow its last entry and had room; if not, nothing was copied.
+        """
+        return block.add(self.first, self.buffer, self._offsets, self._overhead)
 
     def to_arrow(self, *, copy: bool = True) -> "pa.RecordBatch":
         """Return the entries as an Arrow record batch with the columns `id` (int64) and `data`. Needs pyarrow.

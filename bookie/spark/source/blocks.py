@@ -1,15 +1,17 @@
-"""Entries as Arrow record batches, with one copy of all payloads and no work per entry. Runs in a worker's main
-thread.
+"""Entries as Arrow record batches, with one copy of all payloads and no work in Python per entry. Runs in a worker's
+main thread.
 
-Consecutive batches are joined into a block of at least BLOCK_BYTES, because each block has a cost on its way to Spark.
+Consecutive batches are joined into a block of about BLOCK_BYTES, because each block has a cost on its way to Spark.
+Each of them is copied into the block when it arrives, while it is in the processor's caches.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bookie.client import EntryBatch
+from bookie.client.entries.verified import PayloadBlock
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.spark.source.settings import SourceSettings
 
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Blocks"]
 
 BLOCK_BYTES = 4 << 20
-BLOCK_ROWS_MAX = 1 << 16
+"""The bytes of entries, with headers and digests, from which on a block is passed to Spark."""
+VALUES_MAX = BLOCK_BYTES + (1 << 20)
+"""The room for payloads in a block: the last batch may exceed BLOCK_BYTES."""
+BLOCK_ROWS_MAX = 1 << 15
 
 
 class Blocks:
@@ -27,7 +32,7 @@ class Blocks:
 
     def __init__(self, settings: SourceSettings, ledger: int, metadata: LedgerMetadata) -> None:
         self._schema = settings.table.arrow()
-        self._value = settings.include_value
+        self._block = PayloadBlock(VALUES_MAX, BLOCK_ROWS_MAX, values=settings.include_value)
         self._ledger = ledger
         self._ctime_us = None if metadata.ctime_ms is None else metadata.ctime_ms * 1000
         self._custom = list(metadata.custom.items())
@@ -35,37 +40,34 @@ class Blocks:
 
     def of(self, batches: Iterable[EntryBatch]) -> Iterator["pa.RecordBatch"]:
         """Yield blocks with all entries of ascending batches; entries may be missing between the batches."""
-        held: list[EntryBatch] = []
-        nbytes = rows = 0
+        block, nbytes = self._block, 0
         for batch in batches:
-            if held and batch.first != held[-1].last + 1:
-                yield self._block(held, rows)
-                held, nbytes, rows = [], 0, 0
-            held.append(batch)
+            if not batch.add_to(block):
+                yield self._taken()
+                batch.add_to(block)
+                nbytes = 0
             nbytes += batch.nbytes
-            rows += len(batch)
-            if nbytes >= BLOCK_BYTES or rows >= BLOCK_ROWS_MAX:
-                yield self._block(held, rows)
-                held, nbytes, rows = [], 0, 0
-        if held:
-            yield self._block(held, rows)
+            if nbytes >= BLOCK_BYTES:
+                yield self._taken()
+                nbytes = 0
+        if block.rows:
+            yield self._taken()
 
-    def _block(self, batches: list[EntryBatch], rows: int) -> "pa.RecordBatch":
+    def _taken(self) -> "pa.RecordBatch":
+        """Return the entries of the block, and empty it."""
         import pyarrow as pa  # noqa: PLC0415
 
-        sizes, lacs, lengths = EntryBatch.headers(batches)
-        first = batches[0].first
-        arrays: dict[str, Any] = {
-            "entry_id": pa.array(np.arange(first, first + rows, dtype=np.int64)),
-            "entry_size": pa.array(sizes),
-            "length": pa.array(lengths),
-            "lac": pa.array(lacs),
+        rows = self._block.rows
+        ids, lacs, lengths, sizes, edges, values = self._block.take()
+        arrays = {
+            "entry_id": pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(ids)]),
+            "entry_size": pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(sizes)]),
+            "length": pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(lengths)]),
+            "lac": pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(lacs)]),
         }
-        if self._value:
-            values, edges = EntryBatch.packed(batches)
-            arrays["value"] = pa.Array.from_buffers(
-                pa.binary(), rows, [None, pa.py_buffer(edges), pa.py_buffer(values)]
-            )
+        if values is not None:
+            buffers = [None, pa.py_buffer(edges), pa.py_buffer(values)]
+            arrays["value"] = pa.Array.from_buffers(pa.binary(), rows, buffers)
         return pa.RecordBatch.from_arrays(
             [arrays[field.name] if field.name in arrays else self._constant(field, rows) for field in self._schema],
             schema=self._schema,
@@ -78,5 +80,6 @@ class Blocks:
         if kept is None or len(kept) < rows:
             values = {"ledger_id": self._ledger, "ledger_ctime": self._ctime_us, "metadata": self._custom}
             one = pa.array([values[field.name]], type=field.type)
-            kept = self._same[field.name] = one.take(pa.array(np.zeros(rows, dtype=np.int32)))
+            # Blocks differ little in size, so the next ones will mostly have room in a power of two.
+            kept = self._same[field.name] = one.take(pa.array(np.zeros(1 << (rows - 1).bit_length(), dtype=np.int32)))
         return kept.slice(0, rows)
