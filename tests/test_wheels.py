@@ -21,7 +21,8 @@ from bookie.local import LocalCluster
 
 with LocalCluster(3) as cluster, BookKeeper(cluster.uri) as client:
     with client.create_ledger() as ledger:
-        ledger.append_all([b"%d" % number for number in range(1000)])
+        for number in range(1000):
+            ledger.append(b"%d" % number)
     with client.open_ledger(ledger.id) as reader:
         found = [bytes(entry.data) for batch in reader.batches() for entry in batch]
 assert found == [b"%d" % number for number in range(1000)], len(found)

@@ -35,7 +35,7 @@ def pass_time(one: Collecting, ms: int) -> None:
 class Nobody:
     """A metadata store of the cluster in the bookie's cookie that lists no ledgers."""
 
-    def instance_id(self) -> None:
+    def instance_id(self) -> str | None:
         return None
 
     def seen(self) -> str | None:
