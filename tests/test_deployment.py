@@ -2,9 +2,12 @@
 
 import configparser
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from bookie.server.configuration.loader import load
@@ -22,6 +25,18 @@ def test_the_systemd_unit() -> None:
     assert (service["Type"], service["RestartPreventExitStatus"]) == ("notify", "1")
     known = {option for parameter in bookie_server.params for option in parameter.opts}
     assert set(re.findall(r" (--[a-z-]+)", service["ExecStart"])) <= known
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_the_systemd_unit_permits_little() -> None:
+    """systemd rates the unit as "OK" or better: at most 4.0 of 10."""
+    command = ["systemd-analyze", "security", "--offline=true", "--no-pager"]
+    done = subprocess.run([*command, ROOT / "conf/systemd/bookie.service"], capture_output=True, text=True, check=False)
+    if "--offline" in done.stderr:
+        pytest.skip(f"this systemd is too old: {done.stderr}")
+    exposure = re.search(r"exposure level for bookie.service: ([0-9.]+)", done.stdout)
+    assert exposure, done.stderr
+    assert float(exposure[1]) <= 4
 
 
 def loads(environment: dict[str, str]) -> None:
