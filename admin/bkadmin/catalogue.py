@@ -57,7 +57,7 @@ COMMANDS: dict[str, Command] = {
     "sanity": Command(RUNNING, "Make the bookie write a few entries, read them back and compare."),
     "loglevel": Command(RUNNING, "Show the log levels, or set one until the next restart."),
     "bookieid": Command(FILES, "Show the bookie id that a configuration results in."),
-    "samples": Command(FILES, "List or print the sample configurations, units, manifests and dashboards."),
+    "samples": Command(FILES, "List or print sample files: configurations, units, manifests, dashboards, alerts."),
     "initbookie": Command(FILES, "Create the cookies of a new bookie."),
     "bookieformat": Command(FILES, "Delete all data of a stopped bookie."),
     "ledger": Command(FILES, "Show where a ledger's entries lie in the entry logs; --admin asks a running bookie."),

@@ -22,7 +22,7 @@ def directory() -> Path:
 @with_output
 def command(*, name: str | None, output: str) -> None:
     """List the sample files that are installed with the package, or print the one with this NAME: configurations,
-    a systemd unit, manifests for Kubernetes, dashboards for Grafana.
+    a systemd unit, manifests for Kubernetes, dashboards for Grafana, alert rules for Prometheus.
 
     \b
     EXAMPLES
