@@ -20,7 +20,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie.repair.expected import in_last_ensemble, names
 from bookie.repair.integrity import ledgers_of
 
-__all__ = ["clear_limbo", "distrust_unflushed", "Distrusted", "mark_distrusted"]
+__all__ = ["clear_limbo", "distrust_unflushed", "Distrusted", "in_limbo", "mark_distrusted"]
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +80,18 @@ def mark_distrusted(
 def distrust_unflushed(bookie_id: str, ledgers: Ledgers, indexes: Sequence[Path]) -> int:
     """Put ledgers that may lack entries after a crash without a journal into limbo; return how many there are."""
     return len(mark_distrusted(bookie_id, ledgers_of(ledgers, bookie_id), indexes).limbo)
+
+
+def in_limbo(indexes: Sequence[Path], *, map_bytes: int = 1 << 40) -> set[int]:
+    """Return the ledgers that are in limbo. The bookie must be stopped."""
+    found: set[int] = set()
+    for path in indexes:
+        index = Index.open(path, map_bytes)
+        try:
+            found.update(record.ledger for record in index.reader().ledgers() if record.limbo)
+        finally:
+            index.close()
+    return found
 
 
 def clear_limbo(ledgers: Iterable[int], indexes: Sequence[Path], *, map_bytes: int = 1 << 40) -> int:

@@ -142,8 +142,10 @@ def done(output: str, text: str, **facts: Any) -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[float, float], None]]:
-    """Show a progress bar on standard error if that is a terminal; yield a function to call with (done, total)."""
+def progress_bar(label: str) -> Iterator[Callable[[float, float | None], None]]:
+    """Show a progress bar on standard error if that is a terminal; yield a function to call with (done, total). The
+    total is None if nobody knows it.
+    """
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
