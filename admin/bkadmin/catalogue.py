@@ -12,6 +12,7 @@ RUNNING, FILES = "A running bookie, through its admin port", "Files of a bookie"
 COMMANDS: dict[str, Command] = {
     "standalone": Command(CLUSTER, "Run a cluster on this machine for development."),
     "bench": Command(CLUSTER, "Generate load and report rates and latencies."),
+    "health": Command(CLUSTER, "Show on one screen whether the cluster needs an operator."),
     "bookieinfo": Command(CLUSTER, "Show free space and placement weight of every writable bookie."),
     "listbookies": Command(CLUSTER, "List bookies by state: writable, read-only or absent."),
     "clusterinfo": Command(CLUSTER, "Summarize the cluster in a few numbers."),

@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from bookie import __version__
 from bookie.errors import MetadataSerializationError
 from bookie.pb.data_formats_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
 EXTENSIONS_PROPERTY = "pybk.v3.ext"
 """The property with the V3 operations that Apache BookKeeper does not have, separated by commas. Java ignores it."""
-OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose,bookieLoad"}
+VERSION_PROPERTY = "pybk.version"
+"""The property with the version of a bookie, which `bkadmin health` shows."""
+OUR_PROPERTIES = {EXTENSIONS_PROPERTY: "batchRead,writeClose,bookieLoad", VERSION_PROPERTY: __version__}
 """The properties that our bookies publish."""
 
 
