@@ -25,6 +25,7 @@ from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceIn
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
+from bookie.server.checking import check_parts
 from bookie.server.configuration.settings import Settings, TlsSettings
 from bookie.server.control import (
     BookieDirectories,
@@ -47,6 +48,7 @@ from bookie.server.process.ports import check_free
 from bookie.server.process.progress import ProgressReport
 from bookie.server.process.shares import shared_out
 from bookie.server.process.supervisor import Supervisor
+from bookie.server.process.waiting import start_patiently
 from bookie.server.storage.collecting import disk_levels, make_garbage
 from bookie.server.storage.scrubbing import make_scrub
 from bookie.server.storage.stored import Stored
@@ -242,7 +244,7 @@ class Bookie:
         directories = Directories(self._directories())
         directories.acquire()
         undo.callback(directories.abandon)
-        self._open_metadata(undo, directories)
+        self._open_metadata(undo, directories, go_on)
         go_on()
         self._check_cookies()
         directories.keep()
@@ -275,14 +277,7 @@ class Bookie:
         Raises ConfigurationError.
         """
         self._check_memory()
-        for _, factory in discover():
-            if plane := factory(self):
-                try:
-                    plane.check()
-                finally:
-                    plane.stop(0)
-        for _, service in discover_services():
-            service(self)
+        check_parts(self)
 
     def _check_memory(self) -> None:
         parts = budget.parts(
@@ -293,12 +288,12 @@ class Bookie:
         facts = {f"{name}_mib": -(-size // MIB) for name, size in parts.items()}
         log.info("memory budget", extra={"total_mib": sum(facts.values()), "allowed_mib": limit // MIB, **facts})
 
-    def _open_metadata(self, undo: ExitStack, directories: Directories) -> None:
+    def _open_metadata(self, undo: ExitStack, directories: Directories, go_on: Callable[[], None]) -> None:
         """Connect. An embedded store creates its own cluster; a store created by a failed start is removed again."""
         where = parse_uri(self._settings.metadata.service_uri)
         if where.scheme == "lmdb":
             undo.callback(directories.empty_if_made, Path(where.path))
-        self.metadata.start()
+        start_patiently(self.metadata.start, self._settings.metadata.startup_timeout_ms, go_on)
         undo.callback(self.metadata.stop)
         if where.scheme == "lmdb" and not self.metadata.cluster.is_initialized():
             log.info("new cluster", extra={"instance_id": self.metadata.cluster.initialize(), "store": where.path})

@@ -28,10 +28,11 @@ SIGNALS
 
 \b
 EXIT CODES
-  0  stopped as requested                  3  metadata session lost for good
-  1  bad input, nothing was changed        4  another process is registered
-  2  unexpected error, or the stop took       under this id
-     too long                              5  the bookie failed: write or sync
+  0  stopped as requested                  3  metadata store out of reach at the
+  1  bad input, nothing was changed           start, or session lost for good
+  2  unexpected error, or the stop took    4  another process is registered
+     too long                                 under this id
+                                           5  the bookie failed: write or sync
                                               error, dead thread
 
 \b

@@ -13,7 +13,7 @@ import click
 
 from bookie import __version__
 from bookie._fast.base import fatal, spare_descriptors
-from bookie.errors import BookKeeperError, IllegalOperation, StartRefused
+from bookie.errors import BookKeeperError, IllegalOperation, MetadataSessionLost, MetadataStoreError, StartRefused
 from bookie.metadata import open_driver
 from bookie.server.configuration.errors import one_line
 from bookie.server.configuration.loader import Loaded, load
@@ -135,6 +135,8 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
     except signals.StopRequested:
         log.info("the bookie was stopped before its start was complete")
         return stop.wait()
+    except MetadataStoreError as error:  # it may be back later, so a supervisor should start the bookie again
+        return _refused(error, MetadataSessionLost.exit_code)
     except BookKeeperError as error:
         return _refused(error)
     except Exception:
@@ -193,11 +195,12 @@ def _announce(bookie: Bookie, addresses: Addresses, ready_fd: int | None) -> Non
     notify("READY=1", f"STATUS={bookie.bookie_id} serves at {data}", patience_s=PATIENCE_S)
 
 
-def _refused(error: BookKeeperError) -> int:
+def _refused(error: BookKeeperError, exit_code: int | None = None) -> int:
+    exit_code = error.exit_code if exit_code is None else exit_code
     if fatal.wait(0):  # the supervisor has logged the reason, and is about to exit
         return EXIT_BOOKIE_FAILED
-    log.critical(one_line(error), extra={"exit_code": error.exit_code})
-    return error.exit_code
+    log.critical(one_line(error), extra={"exit_code": exit_code})
+    return exit_code
 
 
 def _spin(count: int) -> None:

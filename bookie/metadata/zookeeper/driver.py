@@ -164,6 +164,7 @@ class ZooKeeperDriver:
         self.logs = ZooKeeperLogs(self._session, self._watcher, where.path, self.cluster.require_root)
         self.replication = ZooKeeperReplication(self._session, self._watcher, where.path)
         self.election = ZooKeeperElection(self._session, self._watcher, where.path)
+        self._session.on_connect(lambda: self._watcher.wake_topic(""))
         self._started = False
 
     def start(self) -> None:
@@ -172,7 +173,6 @@ class ZooKeeperDriver:
         """
         if self._started:
             return
-        self._session.on_connect(lambda: self._watcher.wake_topic(""))
         self._session.start()
         self._watcher.start()
         self._started = True

@@ -93,6 +93,8 @@ class MetadataSettings:
 
     service_uri: str
     session_timeout_ms: int = 10_000
+    startup_timeout_ms: int = 600_000
+    """How long a start waits for the store; -1 for no limit."""
     backoff_start_ms: int = 1_000
     backoff_max_ms: int = 10_000
     retries_max: int = -1
