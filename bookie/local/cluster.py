@@ -49,6 +49,7 @@ class LocalBookie:
         id: The bookie id, once it has started.
         address: Host and port of its data port, once it has started.
         admin: Host and port of its admin port, once it has started.
+        http: Host and port of its HTTP port, once it has started, or None without one (`httpServerEnabled`).
     """
 
     def __init__(self, fork_server: ForkServer, name: str, directory: Path, settings: dict[str, str]) -> None:
@@ -62,6 +63,7 @@ class LocalBookie:
         self.id = ""
         self.address = (HOST, 0)
         self.admin = (HOST, 0)
+        self.http: tuple[str, int] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -108,6 +110,9 @@ class LocalBookie:
         self.id = named["id"]
         # After a restart the bookie must have the same ports.
         self.settings |= {"bookiePort": str(self.address[1]), "adminPort": str(self.admin[1])}
+        if "http" in named:
+            self.http = _endpoint(named["http"])
+            self.settings["httpServerPort"] = str(self.http[1])
 
     def start(self) -> None:
         """Start the bookie and wait until it serves requests.

@@ -1,10 +1,12 @@
 """A cluster on this machine, as programs and their tests use it."""
 
+import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,7 +98,9 @@ def test_bookies_end_with_who_started_them(tmp_path: Path) -> None:
 
 
 def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
-    """`bkadmin standalone` prints its address, and Ctrl-C ends it with 0; data stays if a directory was given."""
+    """`bkadmin standalone` prints its addresses and serves the console, and Ctrl-C ends it with 0; data stays if a
+    directory was given.
+    """
     assert run(["standalone", "-s", "flushInterval"]) == 2
     command = [sys.executable, "-m", "admin.bkadmin.main", "standalone", "-n", "1", "-p", "0", "-d", str(tmp_path)]
     with subprocess.Popen(
@@ -105,8 +109,10 @@ def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
         assert process.stdout
         assert process.stderr
         assert process.stderr.readline() == "press Ctrl-C to stop\n"
+        said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+        with urllib.request.urlopen(json.loads(said)["console"]) as page:  # noqa: S310 - it is http
+            assert b"<title>" in page.read()
         os.kill(process.pid, signal.SIGINT)
-        said = process.stdout.read()
         assert process.stderr.read() == "stopping\n"
     assert process.returncode == 0
     assert (tmp_path / "bookie-1/ledgers/current").is_dir()

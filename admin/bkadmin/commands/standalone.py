@@ -53,12 +53,13 @@ def command(
 ) -> None:
     """Run a cluster on this machine for development, without Java or ZooKeeper. Ctrl-C or SIGTERM stops it.
 
-    The caches are small, and only this machine can connect. Programs can use `with LocalCluster(3) as cluster` of
+    Each bookie serves the console at a port of its own; the address of the first is printed as `console`. The caches
+    are small, and only this machine can connect. Programs can use `with LocalCluster(3) as cluster` of
     `bookie.local`, and tests the pytest fixtures of `bookie.local.fixtures`.
     """
     from bookie.local import LocalCluster  # noqa: PLC0415
 
-    keys = dict(_key(one) for one in settings)
+    keys = {"httpServerEnabled": "true", "httpServerPort": "0", **dict(_key(one) for one in settings)}
     signal.pthread_sigmask(
         signal.SIG_BLOCK, ENDS
     )  # from here on the signals are only received by sigwait, so that the cluster is always stopped properly
@@ -76,7 +77,9 @@ def command(
                 }
                 for one in cluster
             ]
-            show(output, "bookies", rows, metadata_service_uri=cluster.uri, **({"ready_s": took_s} if timed else {}))
+            console = cluster.bookies[0].http
+            facts = {"ready_s": took_s} if timed else {"console": console and "http://{}:{}/".format(*console)}
+            show(output, "bookies", rows, metadata_service_uri=cluster.uri, **facts)
             if not timed:
                 click.echo("press Ctrl-C to stop", err=True)
                 signal.sigwait(ENDS)
