@@ -9,6 +9,8 @@ import pkgutil
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -242,3 +244,11 @@ def test_the_reference_has_every_public_name() -> None:
         assert {f"{package.__name__}.{name}" for name in package.__all__} <= set(said)
     for name in said:
         assert pkgutil.resolve_name(name), name
+
+
+@pytest.mark.thorough
+def test_the_pages_of_commands_are_the_help() -> None:
+    """`python -m tests.command_pages` writes them again. It runs alone: click keeps the options of help."""
+    command = [sys.executable, "-m", "tests.command_pages", "--check"]
+    done = subprocess.run(command, cwd=DOCS.parent, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
