@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.engine.compiled import use_compiled
 from tests.engine.seeds import fixed_environment, seeds_of
 from tests.fixtures.planted import NUMBERS
 
@@ -39,8 +40,11 @@ def main() -> int:
     parser.add_argument(
         "--keep", action="store_true", help="add failing seeds to seeds.txt, which every test run plays"
     )
+    parser.add_argument("--python", action="store_true", help="do not compile the peers, to debug them; slower")
     given = parser.parse_args()
     fixed_environment("tests.engine", BOOKIE_PLANTED=str(NUMBERS.get(given.plant, 0)))
+    if not given.python:
+        use_compiled()
     return play_all(given)
 
 
@@ -75,6 +79,7 @@ def play_all(given: argparse.Namespace) -> int:
     standby = Standby(runtime)
     gc.collect()
     gc.freeze()  # a collection would write to all objects, and each run copies what is written after its fork
+    gc.set_threshold(100_000)  # the events of a world are many objects without circles
     begun, failed, fingerprint = time.monotonic(), 0, 0
     total: Counter[str] = Counter()
     for name, drawn in plans_of(given.seeds):

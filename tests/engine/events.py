@@ -1,7 +1,6 @@
 """The history of a world in shared memory: the events of tests/history, as records that outlive a killed process."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tests.engine.runtime import RECORD, Runtime
 from tests.history.events import Event
@@ -12,27 +11,29 @@ OPS = (
     *("start", "refused", "kill", "exit", "verify", "verified", "delete"),
     *("begin", "flushed", "compacted", "doubt_journal", "doubt_syncs", "doubt_files"),
 )
+OP_NUMBERS = {op: number for number, op in enumerate(OPS)}
 BODY_BYTES = 8
 
 
-@dataclass(slots=True)
 class Invocation:
     """A request that was recorded: its number and its client, what it asks, and when it was sent."""
 
-    number: int
-    client: int
-    op: str
-    ledger: int
-    entry: int
-    body: bytes
-    at_ns: int
+    def __init__(self, number: int, client: int, op: str, ledger: int, entry: int, body: bytes, at_ns: int) -> None:
+        self.number = number
+        self.client = client
+        self.op = op
+        self.ledger = ledger
+        self.entry = entry
+        self.body = body
+        self.at_ns = at_ns
 
 
 class Recorder:
     """Appends to the history of the world. Requests get numbers that are unique in the world."""
 
     def __init__(self, runtime: Runtime, run: int) -> None:
-        self._runtime = runtime
+        self._now = runtime.now
+        self._record = runtime.record
         self._next = (run << 24) + 1
 
     def invoke(
@@ -48,9 +49,8 @@ class Recorder:
         self, invocation: Invocation, code: int, entry: int, bodies: Sequence[bytes] = (), *, lac: int = -1
     ) -> None:
         """Record an answer after it was received. `entry` is the first one that it carries."""
-        self._write(
-            2, invocation.op, (invocation.client, code, invocation.number, invocation.ledger, entry, lac), bodies
-        )
+        number, ledger = invocation.number, invocation.ledger
+        self._write(2, invocation.op, (invocation.client, code, number, ledger, entry, lac), bodies)
 
     def nemesis(self, op: str, code: int = 0) -> None:
         """Record what happened to the bookie."""
@@ -61,8 +61,8 @@ class Recorder:
         self._write(3, "delete", (0, 0, 0, ledger, -1, -1), ())
 
     def _write(self, kind: int, op: str, numbers: tuple[int, ...], bodies: Sequence[bytes]) -> None:
-        head = RECORD.pack(kind, OPS.index(op), *numbers, self._runtime.now(), len(bodies))
-        self._runtime.record(head + b"".join(bodies))
+        head = RECORD.pack(kind, OP_NUMBERS[op], *numbers, self._now(), len(bodies))
+        self._record(head + b"".join(bodies) if bodies else head)
 
 
 def heads(data: bytes) -> Iterator[tuple[str, str, int, int]]:

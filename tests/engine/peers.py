@@ -14,7 +14,7 @@ from tests.engine.sealed import START_TLS, SealedEnd
 from tests.engine.wild import wild_frame
 from tests.engine.wire import LAST, NO_ENTRY, NO_LEDGER, OK, V2, V3, Answer, Frames, Key
 
-__all__ = ["Connection", "Known", "Peer", "Verifier"]
+__all__ = ["Connection", "Crowd", "Known", "Peer", "Verifier"]
 
 LOOPBACK = 0x7F000001
 DAMAGED = 999
@@ -58,6 +58,7 @@ class Connection:
         self.malformed = ""
         self._frames = Frames()
         self._unsent: deque[bytes] = deque()
+        self._send, self._receive, self._now = runtime.send, runtime.receive, runtime.now
         self._number = runtime.connect(LOOPBACK + client)
         if self._number < 0:
             self.closed = True
@@ -73,7 +74,7 @@ class Connection:
         """Send a request and record it."""
         bodies = (body,) if body else ()
         number = self.recorder.invoke(self.client, op, ledger, entry, bodies)
-        self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body, self.runtime.now())
+        self.outstanding[key] = Invocation(number, self.client, op, ledger, entry, body, self._now())
         self.send_raw(frame)
 
     def send_raw(self, data: bytes) -> None:
@@ -86,7 +87,7 @@ class Connection:
         """Send what the bookie's socket takes."""
         while self._unsent and not self.closed:
             data = self._unsent.popleft()
-            sent = self.runtime.send(self._number, data)
+            sent = self._send(self._number, data)
             if sent < 0:
                 self.closed = True
             elif sent < len(data):
@@ -97,11 +98,11 @@ class Connection:
         """Return the responses that have arrived, and record them. `most` limits the bytes read; 0 does not."""
         found: list[tuple[Invocation, Answer]] = []
         while self._number >= 0:
-            data = self.runtime.receive(self._number, most)
+            data = self._receive(self._number, most)
             if not data:
                 self.closed = self.closed or data is None
                 break
-            for body in self._frames.feed(self._opened(data)):
+            for body in self._frames.feed(data if self._sealed is None else self._opened(data)):
                 self._take(body, found)
             if most:
                 break
@@ -109,15 +110,14 @@ class Connection:
 
     def ignore(self) -> None:
         """Read what has arrived, whatever it is."""
-        while self._number >= 0 and (data := self.runtime.receive(self._number)) != b"":
+        while self._number >= 0 and (data := self._receive(self._number, 0)) != b"":
             if data is None:
                 self.closed = True
                 return
 
     def _opened(self, data: bytes) -> bytes:
         """Return what received bytes say."""
-        if self._sealed is None:
-            return data
+        assert self._sealed is not None
         said, answer = self._sealed.receive(data)
         if answer:
             self._unsent.append(answer)
@@ -133,14 +133,15 @@ class Connection:
         invocation = self.outstanding.pop(answer.key, None)
         if invocation is None:
             return
-        if not all(map(is_sound, answer.entries)) and self.runtime.distrusted():
+        if answer.entries and not all(map(is_sound, answer.entries)) and self.runtime.distrusted():
             answer = Answer(answer.key, DAMAGED)
-        entry = invocation.entry
+        entry, lac = invocation.entry, -1
         bodies: tuple[bytes, ...] = (invocation.body,) if invocation.body and answer.code == OK else ()
         if answer.code == OK and answer.entries:
             entry = int.from_bytes(answer.entries[0][8:16], "big", signed=True)
             bodies = tuple(map(fingerprint, answer.entries))
-        lac = int.from_bytes(answer.entries[-1][16:24], "big", signed=True) if answer.entries else -1
+        if answer.entries:
+            lac = int.from_bytes(answer.entries[-1][16:24], "big", signed=True)
         self.recorder.answer(invocation, answer.code, entry, bodies, lac=lac)
         found.append((invocation, answer))
 
@@ -159,6 +160,13 @@ class Peer:
         self, runtime: Runtime, recorder: Recorder, client: int, plan: PeerPlan, known: Known, most: int
     ) -> None:
         self.plan = plan
+        self._role, self._window, self._pause_ns, self._sip_bytes = (
+            plan.role,
+            plan.window,
+            plan.pause_ns,
+            plan.sip_bytes,
+        )
+        self._raw, self._slow = plan.role in RAW, plan.role == "silent" or plan.sip_bytes > 0
         self._known = known
         self._most = most
         self._rng = random.Random(f"peer-{plan.seed}")
@@ -167,24 +175,20 @@ class Peer:
         self._left = plan.requests
         self.due = runtime.now() + plan.begin_ns
 
-    @property
     def waiting(self) -> int:
-        """Requests without a response, on a connection that is open and that the peer reads as fast as it can."""
-        slow = self.plan.role == "silent" or self.plan.sip_bytes > 0
-        if self._connection is None or self._connection.closed or slow:
+        """Return how many requests have no response, on a connection that is open and that the peer reads fast."""
+        if self._connection is None or self._connection.closed or self._slow:
             return 0
         return len(self._connection.outstanding)
 
-    @property
     def oldest_ns(self) -> int:
-        """When the first of the requests that `waiting` counts was sent; NEVER if there is none."""
-        if self._connection is None or not self.waiting:
+        """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none."""
+        if self._connection is None or not self.waiting():
             return NEVER
         return min(invocation.at_ns for invocation in self._connection.outstanding.values())
 
-    @property
     def malformed(self) -> str:
-        """What was received that is no response."""
+        """Return what was received that is no response."""
         return self._connection.malformed if self._connection else ""
 
     def done(self) -> bool:
@@ -206,13 +210,13 @@ class Peer:
                 self._runtime, self._recorder, self._client, V3() if self.plan.v3 else V2(), sealed=self.plan.sealed
             )
         connection = self._connection
-        if self.plan.role in RAW:
+        if self._raw:
             connection.ignore()
-        elif self.plan.role != "silent" and (now >= self.due or not self.plan.sip_bytes):
-            for invocation, answer in connection.receive(self.plan.sip_bytes):
+        elif self._role != "silent" and (now >= self.due or not self._sip_bytes):
+            for invocation, answer in connection.receive(self._sip_bytes):
                 self._answered(invocation, answer, now)
         connection.push()
-        if connection.closed and self.plan.role == "wild" and self._left > 0:
+        if connection.closed and self._role == "wild" and self._left > 0:
             connection.end(1)
             self._connection, self.due = None, now + REST_NS
             return
@@ -230,21 +234,22 @@ class Peer:
     def _act(self, now: int) -> None:
         connection = self._connection
         assert connection is not None
-        while self._left > 0 and len(connection.outstanding) < self.plan.window and not connection.closed:
+        ask = getattr(self, f"_{self._role}")
+        while self._left > 0 and len(connection.outstanding) < self._window and not connection.closed:
             self._left -= 1
-            getattr(self, f"_{self.plan.role}")(connection)
-            if self.plan.pause_ns:
+            ask(connection)
+            if self._pause_ns:
                 break
-        self.due = now + self.plan.pause_ns if self.plan.pause_ns and self._left > 0 else NEVER
-        if self.plan.sip_bytes and (connection.outstanding or self._left > 0):
+        self.due = now + self._pause_ns if self._pause_ns and self._left > 0 else NEVER
+        if self._sip_bytes and (connection.outstanding or self._left > 0):
             self.due = now + REST_NS
-        if self._left > 0 and not self.plan.pause_ns and not connection.outstanding:
+        if self._left > 0 and not self._pause_ns and not connection.outstanding:
             self.due = now + REST_NS
 
     def _answered(self, invocation: Invocation, answer: Answer, now: int) -> None:
         if invocation.op in ("add", "recovery_add") and answer.code > NO_ENTRY:
             self.due = max(now + REST_NS, min(self.due, now + REST_NS))
-        elif not self.plan.pause_ns:
+        elif not self._pause_ns:
             self.due = now
 
     # --- what a role asks next ----------------------------------------------------------------------------------------
@@ -328,6 +333,56 @@ class Peer:
             if self._rng.random() < 0.5:
                 connection.send_raw(self._rng.randbytes(self._rng.randrange(1, 100)))
             connection.end(self._rng.randrange(3))
+
+
+class Crowd:
+    """All peers of a run."""
+
+    def __init__(self, runtime: Runtime, peers: list[Peer]) -> None:
+        self._news = runtime.news
+        self._peers = peers
+
+    def turn(self, now: int) -> None:
+        """Let each peer receive and send."""
+        news = self._news()
+        for peer in self._peers:
+            if not peer.idle(now, news):
+                peer.turn(now)
+
+    def waiting(self) -> int:
+        """Return how many requests have no response that must get one."""
+        count = 0
+        for peer in self._peers:
+            count += peer.waiting()
+        return count
+
+    def asking(self) -> bool:
+        """Return whether a peer has something left to ask."""
+        for peer in self._peers:  # noqa: SIM110 - a generator would not be compiled to a loop
+            if not peer.done():
+                return True
+        return False
+
+    def due(self) -> int:
+        """Return when the first of the peers that have something left to ask wants its next turn."""
+        first = NEVER
+        for peer in self._peers:
+            if not peer.done() and peer.due < first:
+                first = peer.due
+        return first
+
+    def oldest_ns(self) -> int:
+        """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none."""
+        return min(peer.oldest_ns() for peer in self._peers)
+
+    def drain(self) -> None:
+        """Let each peer record what has arrived."""
+        for peer in self._peers:
+            peer.drain()
+
+    def malformed(self) -> str:
+        """Return what the first peer has received that is no response."""
+        return next((peer.malformed() for peer in self._peers if peer.malformed()), "")
 
 
 class Verifier:

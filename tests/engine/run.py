@@ -17,7 +17,7 @@ from tests.engine.bookie import Engine
 from tests.engine.budgets import over_budget
 from tests.engine.events import Recorder, heads
 from tests.engine.operations import Ledgers, Operator
-from tests.engine.peers import Known, Peer, Verifier
+from tests.engine.peers import Crowd, Known, Peer, Verifier
 from tests.engine.plan import Plan
 from tests.engine.runtime import NEVER, Action, Exit, Runtime, Settings
 
@@ -86,9 +86,13 @@ class _Run:
         self._engine = Engine(plan.at(place.number), place.root, place.boot)
         self._known = known
         most = plan.network["frame_bytes_max"] - 200
-        self._peers = [
-            Peer(runtime, self._recorder, client, peer, known, most) for client, peer in enumerate(self._run.peers, 1)
-        ]
+        self._crowd = Crowd(
+            runtime,
+            [
+                Peer(runtime, self._recorder, number, peer, known, most)
+                for number, peer in enumerate(self._run.peers, 1)
+            ],
+        )
 
     def play(self) -> int:
         """Start, serve and stop. Return the exit status."""
@@ -136,30 +140,25 @@ class _Run:
     def _serve(self) -> int | None:
         """Let the peers ask. Return an exit status if the run is over here."""
         end = self._runtime.now() + int(self._run.seconds * 1e9)
-        turns = itertools.count()
+        turns, crowd = itertools.count(), self._crowd
         while True:
             if next(turns) % LOOK_AT_BUDGETS == 0:
                 self._check_budgets()
             now = self._runtime.now()
             self._check_promptness(now)
-            news = self._runtime.news()
-            for peer in self._peers:
-                if not peer.idle(now, news):
-                    peer.turn(now)
+            crowd.turn(now)
             if self._check_fatal():
                 return Exit.ENDED
-            asking = [peer.due for peer in self._peers if not peer.done()]
-            waiting = sum(peer.waiting for peer in self._peers)
-            if not waiting and (now >= end or not (asking or self._run.lasts)):
+            waiting = crowd.waiting()
+            if not waiting and (now >= end or not (crowd.asking() or self._run.lasts)):
                 self._check_responses()
                 self._check_budgets()
                 return None
             if now >= end + PATIENCE_NS:
                 raise Stuck(f"{waiting} requests are not answered after {PATIENCE_NS / 1e9:.0f} s")
-            until = min([end if now < end else end + PATIENCE_NS, *asking])
+            until = min(end if now < end else end + PATIENCE_NS, crowd.due())
             if self._runtime.wait(max(until, now + 1)) == DYING:
-                for peer in self._peers:
-                    peer.drain()
+                crowd.drain()
                 return Exit.KILLED
 
     def _check_budgets(self) -> None:
@@ -167,16 +166,12 @@ class _Run:
             raise Stuck(f"over budget: {over}")
 
     def _check_promptness(self, now: int) -> None:
-        if (
-            self._run.prompt_ns < NEVER
-            and (late := now - min(peer.oldest_ns for peer in self._peers)) > self._run.prompt_ns
-        ):
+        if self._run.prompt_ns < NEVER and (late := now - self._crowd.oldest_ns()) > self._run.prompt_ns:
             raise Stuck(f"a request has waited for {late / 1e9:.3f} s, although nothing delays the bookie")
 
     def _check_responses(self) -> None:
-        for peer in self._peers:
-            if peer.malformed:
-                raise Stuck(f"a peer received bytes that are no response: {peer.malformed}")
+        if malformed := self._crowd.malformed():
+            raise Stuck(f"a peer received bytes that are no response: {malformed}")
 
     def _verify(self) -> None:
         """Read back everything that was ever sent for ledgers that exist."""

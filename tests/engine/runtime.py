@@ -9,16 +9,21 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
+import sysconfig
 import tempfile
+from collections.abc import Callable
 from enum import IntEnum
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 NATIVE = Path(__file__).with_name("native")
 NEVER = (1 << 63) - 1
 EVENTS_MAX = 1 << 16
 HISTORY_BYTES = 32 << 20
-BUFFER_BYTES = 1 << 20
 OUTPUT_BYTES = 60_000
 BEGIN_NS = 1_000_000_000_000
 """The monotonic clock at the beginning of a world."""
@@ -153,14 +158,27 @@ class Shared(ctypes.Structure):
 def build() -> Path:
     """Compile `native/` unless that was done before, and return the library."""
     sources = sorted(NATIVE.glob("*.c"))
-    digest = hashlib.sha1(b"".join(path.read_bytes() for path in (*sources, NATIVE / "world.h"))).hexdigest()[:16]
+    parts = [path.read_bytes() for path in (*sources, NATIVE / "world.h")]
+    digest = hashlib.sha1(b"".join(parts) + sys.version.encode()).hexdigest()[:16]
     library = Path(tempfile.gettempdir()) / f"bookie-world-{os.getuid()}-{digest}.so"
     if not library.exists():
         made = library.with_suffix(f".{os.getpid()}")
         flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
+        flags.append("-I" + sysconfig.get_path("include"))
         subprocess.run(["gcc", *flags, "-o", made, *sources, "-ldl", "-lpthread"], check=True)
         made.rename(library)
     return library
+
+
+def calls() -> ModuleType:
+    """Return the functions that peers call most often, which native/calls.c describes."""
+    library = str(build())
+    loader = ExtensionFileLoader("world_calls", library)
+    spec = spec_from_file_location("world_calls", library, loader=loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 class Runtime:
@@ -172,8 +190,6 @@ class Runtime:
         integer, number, text = ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
         self._library.world_share.restype = ctypes.POINTER(Shared)
         self._declare(self._library, "world_wait", number, integer)
-        self._declare(quick, "world_now", integer)
-        self._declare(quick, "world_history", None, text, integer)
         self._declare(quick, "disk_rule", None, integer, text, integer, integer, integer, integer)
         self._declare(quick, "disk_cut", integer, number, ctypes.c_uint64, integer)
         self._declare(quick, "disk_place", None, number, text, text)
@@ -197,12 +213,10 @@ class Runtime:
         self.shared: Any = self._library.world_share().contents
         self.damaged = False
         """Whether the disk of this process lied or decayed before this run."""
-        self._buffer = ctypes.create_string_buffer(BUFFER_BYTES)
         self.wait = self._library.world_wait
-        self.now = quick.world_now
         self.connect = quick.peer_connect
         self.end = quick.peer_end
-        self.news = quick.peer_news
+        self._add_calls()
         self.disk_cut = quick.disk_cut
         self.settle = quick.disk_settle
         self.faults = quick.world_faults
@@ -215,14 +229,25 @@ class Runtime:
         self.cut_off = quick.network_cut
         self.listens = quick.network_listens
 
+    def _add_calls(self) -> None:
+        """Add what peers call most often."""
+        called = calls()
+        self.now: Callable[[], int] = called.now
+        self.news: Callable[[], int] = called.news
+        """Return which of the first 64 connections have bytes for their peers, or have ended, as bits."""
+        self.record: Callable[[bytes], None] = called.record
+        """Append to the history, which outlives this process."""
+        self.send: Callable[[int, bytes], int] = called.send
+        """Send on a connection, and return how many bytes the bookie's socket took; -1 if the bookie has closed."""
+        self.receive: Callable[[int, int], bytes | None] = called.receive
+        """Return what has arrived on a connection, at most so many bytes (0: any number), or None if the bookie has
+        closed it."""
+
     def _declare_peers(self, quick: Any) -> None:
         """Declare the functions of the peers, which never wait."""
-        integer, number, text = ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
+        number = ctypes.c_int
         self._declare(quick, "peer_connect", number, ctypes.c_uint32)
-        self._declare(quick, "peer_send", integer, number, text, integer)
-        self._declare(quick, "peer_receive", integer, number, ctypes.c_void_p, integer)
         self._declare(quick, "peer_end", None, number, number)
-        self._declare(quick, "peer_news", ctypes.c_uint64)
 
     def _declare_memory(self, quick: Any) -> None:
         """Declare the functions for processes and their memory."""
@@ -344,22 +369,6 @@ class Runtime:
     def distrusted(self) -> bool:
         """Return whether the disk of process 0 may hold something else than what was written to it."""
         return self.damaged or any(self.lies(0, kind) for kind in Lie)
-
-    def record(self, record: bytes) -> None:
-        """Append to the history, which outlives this process."""
-        self._quick.world_history(record, len(record))
-
-    def send(self, connection: int, data: bytes) -> int:
-        """Send as much as the bookie's socket takes, and return how many bytes that were; -1 if the bookie closed."""
-        return int(self._quick.peer_send(connection, data, len(data)))
-
-    def receive(self, connection: int, most: int = 0) -> bytes | None:
-        """Return what has arrived, b"" if that is nothing, or None if the bookie has closed the connection.
-
-        `most` limits the bytes; 0 does not.
-        """
-        size = self._quick.peer_receive(connection, self._buffer, most or BUFFER_BYTES)
-        return None if size < 0 else ctypes.string_at(self._buffer, size)
 
 
 RECORD = struct.Struct("<BBhiIqqqqH")

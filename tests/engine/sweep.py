@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 
+from tests.engine.compiled import use_compiled
 from tests.engine.plan import Plan, Rule
 from tests.engine.runtime import NEVER, Action, Op
 from tests.engine.seeds import fixed_environment, seeds_of
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--trace", type=int, default=0, metavar="N", help="print the calls where the Nth one fails")
     given = parser.parse_args()
     fixed_environment("tests.engine.sweep")
+    use_compiled()
     # Not imported before, because these load numpy, which reads the environment.
     from tests.engine.plan import draw_plan
     from tests.engine.runtime import Runtime

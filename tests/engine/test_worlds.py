@@ -52,6 +52,12 @@ def test_some_seeds(seeds: str) -> None:
     played(seeds)
 
 
+def test_compiled_peers_play_the_same_worlds() -> None:
+    """The modules that `compiled.py` compiles send and record what they do as Python."""
+    compiled, python = (re.findall("^hash .*$", played("7", *more), re.MULTILINE) for more in ((), ("--python",)))
+    assert compiled == python
+
+
 @pytest.mark.thorough
 def test_mostly_dead_logs_are_compacted() -> None:
     """Worlds that delete half of their ledgers make the bookie compact entry logs, and read the same afterwards."""
