@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import ID
+from admin.bkadmin.options import ID, log_names
 from bookie.terminal.output import show_again
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def with_source(function: Callable[..., None]) -> Callable[..., None]:
 
     for option in (
         click.option("--password", help="Password of the ledgers. Default: as in the metadata."),
-        click.option("--log", metavar="NAME", help="Read the ledgers of this log in order."),
+        click.option("--log", metavar="NAME", shell_complete=log_names, help="Read the ledgers of this log in order."),
         click.argument("ledger", type=ID, required=False),
     ):
         with_it = option(with_it)

@@ -5,8 +5,8 @@ bookie.
 import functools
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bookie_files",
+    "bookie_ids",
     "Cluster",
     "configured_identity",
     "configured_recovery",
     "COUNT",
     "Directories",
     "ID",
+    "log_names",
     "Seconds",
     "settings_of",
     "sure",
@@ -44,6 +46,8 @@ __all__ = [
     "with_yes",
 ]
 
+COMPLETION_S = 2.0
+"""How long a shell waits for words that complete an id."""
 URI_DEFAULT = "grpc://127.0.0.1:3182"
 ID = click.IntRange(0, (1 << 63) - 1)
 """A ledger id, an entry id or a position in a file: what fits in 63 bits on the wire."""
@@ -166,6 +170,26 @@ def token_file_of(settings: "Settings") -> str:
 
     own = settings.storage.ledger_directories[0] / NAME
     return str(own) if os.access(own, os.R_OK) else settings.access.tokens_file
+
+
+def bookie_ids(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Complete the id of a bookie: all that are registered or have a cookie."""
+    return _completed(context, begun, lambda driver: driver.bookies.known() | driver.bookies.present(read_only=False))
+
+
+def log_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Complete the name of a log."""
+    return _completed(context, begun, lambda driver: {name for names in driver.logs.names() for name in names})
+
+
+def _completed(context: click.Context, begun: str, known: "Callable[[MetadataDriver], Collection[str]]") -> list[str]:
+    """Return the known words that go on like this; none if the metadata store does not answer at once."""
+    given = context.params
+    uri = given.get("uri") or os.environ.get("BOOKIE_METADATA_URI")
+    cluster = Cluster(uri, given.get("conf"), COMPLETION_S)
+    with suppress(Exception), cluster.open() as driver:  # a shell shows nothing but words
+        return sorted(word for word in known(driver) if word.startswith(begun))
+    return []
 
 
 def with_cluster(function: Callable[..., None]) -> Callable[..., None]:

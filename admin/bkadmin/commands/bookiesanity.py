@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.options import Cluster, configured_identity, with_cluster, with_output
+from admin.bkadmin.options import Cluster, bookie_ids, configured_identity, with_cluster, with_output
 from admin.bookie_calls import ask
 from bookie.terminal.output import show
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bookie", required=False)
+@click.argument("bookie", required=False, shell_complete=bookie_ids)
 @click.option("-e", "--entries", "count", type=click.IntRange(min=1), default=10, show_default=True,
               help="Number of entries to write.")  # fmt: skip
 @with_cluster

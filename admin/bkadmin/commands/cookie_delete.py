@@ -2,14 +2,14 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from admin.bkadmin.options import Cluster, bookie_ids, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
 from bookie.metadata.bookies.states import is_registered
 from bookie.terminal.output import done
 
 
 @click.command()
-@click.argument("bookie")
+@click.argument("bookie", shell_complete=bookie_ids)
 @with_cluster
 @with_output
 @with_yes

@@ -2,13 +2,13 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import Cluster, bookie_ids, with_cluster, with_output
 from bookie.errors import IllegalOperation
 from bookie.terminal.output import done
 
 
 @click.command()
-@click.argument("bookie")
+@click.argument("bookie", shell_complete=bookie_ids)
 @with_cluster
 @with_output
 def command(*, bookie: str, cluster: Cluster, output: str) -> None:

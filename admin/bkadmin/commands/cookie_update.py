@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 
 from admin.bkadmin.cookie_text import cookie_from
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from admin.bkadmin.options import Cluster, bookie_ids, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.errors import IllegalOperation
 from bookie.terminal.output import done
 
 
 @click.command()
-@click.argument("bookie")
+@click.argument("bookie", shell_complete=bookie_ids)
 @click.option("-cf", "--cookie-file", "file", required=True, type=click.Path(path_type=Path, dir_okay=False),
               help="File with the new cookie.")  # fmt: skip
 @with_cluster

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from admin.bkadmin.options import Cluster, bookie_ids, sure, with_cluster, with_dry_run, with_output, with_yes
 from admin.bkadmin.unknown import warn_of_unknown
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bookie")
+@click.argument("bookie", shell_complete=bookie_ids)
 @click.option("--keep-cookie", is_flag=True, help="Do not delete the bookie's cookie at the end.")
 @with_cluster
 @with_output

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import Cluster, bookie_ids, with_cluster, with_output
 from bookie.terminal.output import show_long
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 @click.option(
     "-m", "--meta", is_flag=True, help="Show state, size and quorums too; this reads the metadata of every ledger."
 )
-@click.option("-bookieid", "--bookie", help="List only ledgers with a segment on the bookie of this id.")
+@click.option(
+    "-bookieid",
+    "--bookie",
+    shell_complete=bookie_ids,
+    help="List only ledgers with a segment on the bookie of this id.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many ledgers.")
 @with_cluster
 @with_output

@@ -2,13 +2,13 @@
 
 import click
 
-from admin.bkadmin.options import Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
+from admin.bkadmin.options import Cluster, log_names, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie.terminal.output import done, show
 
 
 @click.command()
 @click.argument("order", type=click.Choice(("list", "show", "delete", "forget")), default="list")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=log_names)
 @click.argument("writer", required=False)
 @with_yes
 @with_dry_run

@@ -5,12 +5,18 @@ from typing import Any
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import Cluster, log_names, with_cluster, with_output
 from bookie.terminal.output import Bytes, done
 
 
 @click.command()
-@click.option("--log", "name", metavar="NAME", help="Append the new ledger to this log, which is created if needed.")
+@click.option(
+    "--log",
+    "name",
+    metavar="NAME",
+    shell_complete=log_names,
+    help="Append the new ledger to this log, which is created if needed.",
+)
 @click.option("--ensemble", type=click.IntRange(min=1), default=3, show_default=True, help="Number of bookies.")
 @click.option("--write-quorum", type=click.IntRange(min=1), help="Copies of each entry. Default: the ensemble's size.")
 @click.option(

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admin.bkadmin.forcing import force_close
-from admin.bkadmin.options import ID, Cluster, configured_recovery, sure, with_cluster, with_output, with_yes
+from admin.bkadmin.options import (
+    ID,
+    Cluster,
+    bookie_ids,
+    configured_recovery,
+    sure,
+    with_cluster,
+    with_output,
+    with_yes,
+)
 from admin.bkadmin.unknown import warn_of_unknown
 from bookie.errors import IllegalOperation
 from bookie.metadata.bookies.states import is_registered
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bookies", metavar="[BOOKIE[,BOOKIE...]]", required=False)
+@click.argument("bookies", metavar="[BOOKIE[,BOOKIE...]]", required=False, shell_complete=bookie_ids)
 @click.option(
     "--force-close",
     "forced",

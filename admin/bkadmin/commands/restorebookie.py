@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.bkadmin.options import Cluster, with_cluster, with_output
+from admin.bkadmin.options import Cluster, bookie_ids, with_cluster, with_output
 from admin.bookie_calls import ask
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, progress_bar, show
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("bookie")
+@click.argument("bookie", shell_complete=bookie_ids)
 @click.option("-q", "--query", is_flag=True, help="Only count what is missing, and copy nothing.")
 @with_cluster
 @with_output

@@ -14,9 +14,12 @@ import pytest
 from admin.bkadmin.catalogue import COMMANDS
 from admin.bkadmin.main import bkadmin as bkadmin_group
 from admin.bkadmin.main import run
+from bookie.client import BookKeeper
+from bookie.local import LocalCluster
 from tests.admin.bkadmin.conftest import BkAdmin
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+pytest_plugins = ["bookie.local.fixtures"]
 
 
 def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
@@ -168,3 +171,26 @@ def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: py
         with pytest.raises(SystemExit):
             run([])
         assert f"plain,{finds}" in capsys.readouterr().out.splitlines()
+
+
+def test_ids_and_names_are_completed(
+    bookie_cluster: LocalCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bookies and logs of the cluster that the line or the environment names; nothing where no store answers."""
+    with BookKeeper(bookie_cluster.uri) as bk:
+        bk.logs.append("lines-of-today", [])
+    monkeypatch.setenv("_BKADMIN_COMPLETE", "zsh_complete")
+
+    def found(*words: str) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", " ".join(["bkadmin", *words]))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            run([])
+        return capsys.readouterr().out.splitlines()[1::3]
+
+    ids = [bookie.id for bookie in bookie_cluster]
+    assert found("endpointinfo", "-u", bookie_cluster.uri, "bookie-") == ids
+    monkeypatch.setenv("BOOKIE_METADATA_URI", bookie_cluster.uri)
+    assert found("listledgers", "--bookie", ids[0]) == ids[:1]
+    assert found("logs", "show", "lines-of") == found("consume", "--log", "lines-of") == ["lines-of-today"]
+    assert found("endpointinfo", "-u", "grpc://127.0.0.1:1", "bookie-") == []
