@@ -13,6 +13,7 @@ from tests.fixtures.frozen import freeze, thaw
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
 
+@pytest.mark.thorough
 def test_what_needs_an_operator(
     bookies: Callable[..., list[BookieProcess]], bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def ledgers(three: list[BookieProcess]) -> list[int]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_lost_disk_is_replaced_by_commands(
     three: list[BookieProcess], ledgers: list[int], bkadmin: BkAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def bkadmin(cluster: LocalCluster, *words: object) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.thorough
 def test_lines_become_entries_and_lines_again(bookie_cluster: LocalCluster) -> None:
     """Every byte comes back, from the ledger and from the log; JSON has the ids. A wrong call names what is missing."""
     produced, _ = bkadmin(bookie_cluster, "produce", "--log", "lines", "-o", "json").communicate(b"\n".join(LINES))
