@@ -141,10 +141,10 @@ class Access:
 
     def _unknown(self, why: str) -> NotAuthenticated:
         if self.guarded:
-            remedy = "a token of adminTokensFile, or add the certificate's name to adminTlsSubjects"
+            remedy = "a token of adminTokensFile", "or add the certificate's name to adminTlsSubjects"
         else:
-            remedy = "the token of admin.token in the bookie's first ledger directory, or set adminTokensFile"
-        return NotAuthenticated(f"the caller is unknown: {why}; send `authorization: Bearer TOKEN` with {remedy}")
+            remedy = "the token of admin.token in the bookie's first ledger directory", "or set adminTokensFile"
+        return NotAuthenticated(f"the caller is unknown: {why}; use {remedy[0]} (bkadmin --token-file), {remedy[1]}")
 
     def _by_token(self, authorization: str | None) -> Caller | None:
         if authorization is None or authorization[: len(BEARER)].lower() != BEARER:

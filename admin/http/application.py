@@ -76,7 +76,7 @@ class Application:
             reply = reply_text(str(refused), refused.status)
         except NotAuthenticated as error:
             headers["www-authenticate"] = 'Bearer realm="bookie"'
-            reply = reply_text(str(error), 401)
+            reply = reply_text(f"{error}; send it as `authorization: Bearer TOKEN`", 401)
         except RoleMissing as error:
             reply = reply_text(str(error), 403)
         except ClientDisconnect:

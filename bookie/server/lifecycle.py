@@ -25,7 +25,7 @@ from bookie.metadata.bookies.service_info import OUR_PROPERTIES, BookieServiceIn
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.uri import parse_uri
 from bookie.metrics.family import Family
-from bookie.server.checking import check_parts
+from bookie.server.checking import Port, check_parts, check_ports
 from bookie.server.configuration.settings import Settings, TlsSettings
 from bookie.server.control import (
     BookieDirectories,
@@ -44,7 +44,6 @@ from bookie.server.disks.watched import make_monitor, restore_status
 from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
 from bookie.server.process import budget
-from bookie.server.process.ports import check_free
 from bookie.server.process.progress import ProgressReport
 from bookie.server.process.shares import shared_out
 from bookie.server.process.supervisor import Supervisor
@@ -237,10 +236,8 @@ class Bookie:
     def _start(self, undo: ExitStack, go_on: Callable[[], None]) -> Addresses:
         settings = self._settings
         self._check_memory()
-        check_free("bookiePort", settings.network.host, settings.network.port)
-        check_free("adminPort", self.admin_host, self.admin_port)
-        if self.http.enabled:
-            check_free("httpServerPort", self.http.host, self.http.port)
+        check_ports(self._ports(), free=True)
+        check_parts(self)
         directories = Directories(self._directories())
         directories.acquire()
         undo.callback(directories.abandon)
@@ -272,12 +269,17 @@ class Bookie:
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check(self) -> None:
-        """Check what a start checks before it changes anything, files of the planes, and settings of services.
-
-        Raises ConfigurationError.
+        """Check what a start checks before it looks at a disk, except that ports are free, because the bookie may
+        be running. Raises ConfigurationError.
         """
         self._check_memory()
+        check_ports(self._ports(), free=False)
         check_parts(self)
+
+    def _ports(self) -> list[Port]:
+        network, http = self._settings.network, self.http
+        ports = [("bookiePort", network.host, network.port), ("adminPort", self.admin_host, self.admin_port)]
+        return [*ports, *([("httpServerPort", http.host, http.port)] if http.enabled else [])]
 
     def _check_memory(self) -> None:
         parts = budget.parts(

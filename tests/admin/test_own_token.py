@@ -101,7 +101,7 @@ for method, path in (("GET", "/api/v1/ledger/list"), ("DELETE", "/api/v1/ledger/
 """
     with other(program, bookie.admin, bookie.planes["http"]) as theirs:
         said = theirs.communicate()[0].splitlines()
-    assert "no token was sent; send `authorization: Bearer TOKEN` with the token of admin.token" in said[0]
+    assert "no token was sent; use the token of admin.token" in said[0]
     assert said[1:] == ["401", "401", "401", "200", "200"]
     ours = Port(bookie.planes["http"])
     assert ours.get("/api/v1/ledger/list").status == 200

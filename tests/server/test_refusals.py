@@ -3,6 +3,7 @@
 import hashlib
 import re
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,46 @@ FRESH: dict[str, tuple[Prepare, str]] = {
     "no users": (set_to(bookieAuthProviderFactoryClass="sasl"), "saslJaasConfigFile=: .*set it to the JAAS file"),
     "store scheme": (set_to(metadataServiceUri="redis://x/y"), "scheme 'redis' is unknown"),
 }
+
+
+def same_port(key: str, **others: str) -> Prepare:
+    return lambda bookie: bookie.settings.update({key: bookie.settings["bookiePort"], **others})
+
+
+def open_tokens(bookie: BookieProcess) -> None:
+    tokens = bookie.directory / "tokens"
+    tokens.write_text("admin:one:a-token-of-enough-bytes\n")
+    tokens.chmod(0o644)
+    bookie.settings["adminTokensFile"] = str(tokens)
+
+
+BEFORE_DISKS: dict[str, tuple[Prepare, str]] = {
+    "two equal ports": (same_port("adminPort"), "adminPort=.*bookiePort has the same port"),
+    "the port of HTTP": (same_port("httpServerPort", httpServerEnabled="true"), "httpServerPort=.*the same port"),
+    "no tokens": (set_to(adminTokensFile="/nowhere/tokens"), "/nowhere/tokens"),
+    "tokens for everybody": (open_tokens, "adminTokensFile="),
+    "a setting of auto-recovery": (
+        set_to(autoRecoveryDaemonEnabled="true", ensemblePlacementPolicy="nothing"),
+        "ensemblePlacementPolicy",
+    ),
+    "no certificate": (set_to(adminTlsCertificatePath="/nowhere/a.pem", adminTlsKeyPath="/nowhere/a.key"), "nowhere"),
+}
+
+
+@pytest.mark.parametrize(("prepare", "says"), BEFORE_DISKS.values(), ids=BEFORE_DISKS.keys())
+def test_what_needs_no_disk_is_checked_before_one_is_touched(
+    new_bookies: Callable[..., list[BookieProcess]], prepare: Prepare, says: str
+) -> None:
+    """Nothing is created by the refused start, which opened the storage before; `--check` finds the same."""
+    (bookie,) = new_bookies()
+    prepare(bookie)
+    line = refused(bookie)
+    assert re.search(says, line), line
+    assert not bookie.journal.exists()
+    assert "storage open" not in bookie.log_text()
+    checked = subprocess.run(bookie.command("--check"), capture_output=True, text=True, check=False)
+    assert checked.returncode == 1
+    assert re.search(says, checked.stderr.splitlines()[-1]), checked.stderr
 
 
 @pytest.mark.thorough

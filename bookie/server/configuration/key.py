@@ -72,7 +72,7 @@ class Key:
 
     def _number(self, text: str) -> int | float:
         if not (WHOLE if self.kind is int else DECIMAL).fullmatch(text):
-            raise ValueError("it is not a valid number", f"set it to {self.expects()}")
+            raise ValueError(f"it is not a {'whole ' * (self.kind is int)}number", f"set it to {self.expects()}")
         value = int(text) if self.kind is int else float(text)
         if not self.low <= value <= self.high or (self.multiple > 1 and value % self.multiple):
             raise ValueError("it is out of range", f"set it to {self.expects()}")

@@ -79,7 +79,7 @@ class Ledgers:
                 try:
                     handles.append((ledger, future.result()))
                 except NoSuchLedgerMetadata as error:
-                    lost(self._settings, f"ledger {ledger} is deleted", error)
+                    lost(self._settings, f"ledger {ledger} of {self._settings.source} cannot be read", error)
             lacs = [(one, None if one.is_closed else one.read_last_add_confirmed_async()) for _, one in handles]
             for handle, lac in lacs:
                 with handle:
@@ -100,7 +100,7 @@ class Ledgers:
         except NoSuchLedgerMetadata as error:
             if self._settings.ledger_filter:
                 return False  # the ledger was deleted after it was listed
-            lost(self._settings, f"ledger {ledger} is deleted", error)
+            lost(self._settings, f"ledger {ledger} of {self._settings.source} cannot be read", error)
             return False
         wanted = self._settings.ledger_filter
         as_wanted = all(
