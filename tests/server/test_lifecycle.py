@@ -16,7 +16,7 @@ from bookie.errors import StartRefused
 from bookie.metadata import open_driver
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.metadata.driver import MetadataDriver
-from bookie.server import lifecycle
+from bookie.server import checking, lifecycle
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.whole_bookie import new_bookie, whole_bookie
 
@@ -96,7 +96,7 @@ def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("broken", ["start", "check"])
 def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    """What a plane took before its start or check failed is released."""
+    """What a plane took before its start or check failed is released. A start checks it first, and releases it."""
     seen: list[str] = []
 
     def fail() -> NoReturn:
@@ -107,11 +107,12 @@ def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytes
 
     plane = SimpleNamespace(check=lambda: None, start=lambda: ("", 0), stop=stop, stats=dict)
     setattr(plane, broken, fail)
-    monkeypatch.setattr(lifecycle, "discover", lambda: iter([("broken", lambda _: plane)]))
+    for module in (lifecycle, checking):
+        monkeypatch.setattr(module, "discover", lambda: iter([("broken", lambda _: plane)]))
     bookie = new_bookie(tmp_path)
     with pytest.raises(StartRefused, match="it cannot"):
         bookie.check() if broken == "check" else bookie.start(lambda: None)
-    assert seen == ["stopped"]
+    assert seen == ["stopped"] * (1 if broken == "check" else 2)
 
 
 @pytest.mark.thorough
