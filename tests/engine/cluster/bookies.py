@@ -6,6 +6,7 @@ import io
 import logging
 import mmap
 import os
+import re
 import signal
 import threading
 import traceback
@@ -23,6 +24,9 @@ FIRST_PORT = 3181
 CPU_SECONDS = 60
 """How long a bookie may compute; whoever takes longer goes round without an end."""
 OUTPUT_BYTES = 60_000
+NOTICED_NS = 1_000_000_000
+"""Within this time the end of a process is noticed."""
+REFUSED = re.compile(r"StartRefused: .*no space is left on the disk")
 LOOK_S = 0.05
 """How often a bookie looks whether it is asked to stop, in simulated seconds."""
 
@@ -37,6 +41,7 @@ class Bookie:
         boot: The number of the boot of its machine; a power cut begins a new one.
         starts: How often it was started.
         inherited: A descriptor that its process closes; otherwise nobody would notice the end of the clients' process.
+        full_until_ns: Until when its disk has no space, which may be why a start is refused. It is started again.
         findings: Why a process ended that was neither killed nor asked to stop.
     """
 
@@ -49,6 +54,7 @@ class Bookie:
         self.boot = 1
         self.starts = 0
         self.lost_data = False
+        self.full_until_ns = 0
         self.findings: list[str] = []
         self.inherited = -1
         self._runtime = runtime
@@ -92,7 +98,9 @@ class Bookie:
             return False
         status = self._wait()
         if status != Exit.KILLED and not (status == Exit.ENDED and self._stopping[0]):
-            self.findings.append(f"bookie {self.name} ended with status {status}: {self._said()}")
+            said = self._said()
+            if not (self._runtime.now() < self.full_until_ns + NOTICED_NS and REFUSED.search(said)):
+                self.findings.append(f"bookie {self.name} ended with status {status}: {said}")
         os.close(self._output)
         self.up = False
         return True

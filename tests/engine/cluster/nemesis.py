@@ -86,7 +86,8 @@ class ClusterNemesis:
     def _full(self, bookie: Bookie, length: float) -> None:
         """Let the disk have no space."""
         runtime = self._world.runtime
-        runtime.fill(bookie.process, runtime.now() + int(length * 1e9))
+        bookie.full_until_ns = runtime.now() + int(length * 1e9)
+        runtime.fill(bookie.process, bookie.full_until_ns)
 
     def _store_trouble(self, _bookie: Bookie, length: float) -> None:
         store = self._rng.choice(self._world.stores)

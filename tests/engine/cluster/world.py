@@ -133,8 +133,12 @@ class ClusterWorld(World):
     async def _all_serve(self) -> None:
         """Wait until all bookies serve. Raises TimeoutError if one does not, long after it was started."""
         self._look()
-        async with asyncio.timeout(START_S):
-            await self._complete.wait()
+        try:
+            async with asyncio.timeout(START_S):
+                await self._complete.wait()
+        except TimeoutError:
+            found = [finding for bookie in self.bookies.values() for finding in bookie.findings]
+            raise TimeoutError("; ".join(found)) from None
 
     def nemesis(self, rng: random.Random) -> Any:
         return ClusterNemesis(self, rng)
