@@ -86,12 +86,13 @@ cdef extern from "<sched.h>" nogil:
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
-    int POSIX_FADV_RANDOM
+    int POSIX_FADV_RANDOM, POSIX_FADV_WILLNEED
     int posix_fadvise(int, int64_t, int64_t, int) noexcept
 
 cdef enum:
     PATH_BYTES = 4200
-    WHOLE_PAGES_MAX = 1024       # of a table of locations of which each leaf is read when the index is opened
+    WHOLE_PAGES_MAX = 1024       # of a table of locations of which each leaf is read when the index is opened,
+    WHOLE_FILE_PAGES_MAX = 65536 # or of a file that is read from its beginning to its end before
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.
@@ -152,7 +153,11 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     for table in range(TABLES):
         # The other tables are read whole anyway. A leaf whose write was lost may hold an older state of itself, which
         # only the number of values reveals; in a large index, reading all leaves would delay each start.
-        if status == OK and (table != TABLE_LOCATIONS or index.guard.tables[table].pages <= WHOLE_PAGES_MAX):
+        if status == OK and table == TABLE_LOCATIONS and index.guard.tables[table].pages > WHOLE_PAGES_MAX:
+            if index.guard.file.last >= WHOLE_FILE_PAGES_MAX:
+                continue
+            posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED) # else a disk would move its head for each leaf
+        if status == OK:
             status = guard_whole(&index.guard, table)
     close(fd)
     if status == END:
