@@ -60,6 +60,7 @@ def test_calls_end_after_their_time(uri: str, cluster: list[BookieProcess]) -> N
                     assert raised.value.code == -23
             ledger.flush(timeout=60)
             assert ledger.last_add_confirmed == 3
+            assert reader.read_last_add_confirmed(timeout=60) >= 1  # no poll needs to have told of it yet
             assert reader.read(0, 1, timeout=60)[1].payload == b"two"
         ledger.close(timeout=math.inf)
 
