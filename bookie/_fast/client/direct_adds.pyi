@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sized
+from typing import Any
 
 from typing_extensions import Buffer
 
@@ -16,7 +17,16 @@ class DirectAdder:
         entry: int,
         changes: int,
         now: float,
-        links: tuple[DirectLink, ...],
+        links: list[DirectLink | None],
+        pools: list[Any],
         since_s: float,
         timeout_s: float,
     ) -> int | Add | None: ...
+    @property
+    def owing(self) -> bool: ...
+    @property
+    def watched(self) -> bool: ...
+    @property
+    def doubted(self) -> int: ...
+    def collect(self, rest: bool = False) -> bool: ...
+    def doubtful_adds(self) -> list[tuple[int, int, Any, bytes]]: ...

@@ -1,7 +1,8 @@
 """Adds that the calling thread does over direct connections to all bookies of an entry's write set. Any thread.
 
 The event loop chooses the bookies, and takes over every add that did not end well at once: with the same entry, which
-stays among the ledger's pending adds until it is acknowledged or the ledger has failed.
+stays among the ledger's pending adds until it is acknowledged or the ledger has failed. Bookies beyond the ack quorum
+may answer later; see `bookie._fast.client.direct_adds`.
 """
 
 import time
@@ -58,6 +59,7 @@ class DirectAdds:
         self._routes: Routes | None = None
         self._ask_at_s = 0.0
         self._finding = False
+        self._doubted = 0
 
     def append(self, data: Buffer, timeout: float | None = None) -> int | Add | None:
         """Add the next entry and wait until it is acknowledged.
@@ -72,6 +74,10 @@ class DirectAdds:
         if not step_s:
             return None
         now_s = time.monotonic()
+        if adder.owing:
+            adder.collect()
+        if adder.doubted != self._doubted:  # a bookie was late: see `_look_at`
+            self._doubted, self._routes, self._ask_at_s = adder.doubted, None, now_s + AVOIDED_S
         routes = self._routes
         entry = writer.last_add_pushed + 1
         if routes is None:
@@ -84,33 +90,35 @@ class DirectAdds:
         if links is None:
             return None
         try:
-            got = adder.add(data, entry, routes.changes, now_s, links, routes.since_s, step_s)
+            got = adder.add(data, entry, routes.changes, now_s, links, pools, routes.since_s, step_s)
         finally:
             for pool, link in zip(pools, links, strict=True):
-                pool.give(link)
+                if link is not None:  # else its response is due, and the adder keeps it
+                    pool.give(link)
         if not isinstance(got, int):
-            self._look_at(got, routes, links)
+            self._look_at(got, routes, [link for link in links if link is not None])
         return got
 
-    def _take(self, pools: list[DirectPool], step_s: float) -> tuple[DirectLink, ...] | None:
+    def _take(self, pools: list[DirectPool], step_s: float) -> list[DirectLink | None] | None:
         """Take a connection from each pool, or none."""
         if len(pools) == 1:
             link = pools[0].take(step_s)
-            return None if link is None else (link,)
-        links: list[DirectLink] = []
+            return None if link is None else [link]
+        links: list[DirectLink | None] = []
         try:
             for pool in pools:
                 link = pool.take(step_s) if pool.endpoint is not None else None
                 if link is None:
                     return None
                 links.append(link)
-            return tuple(links)
+            return links
         finally:
             if len(links) < len(pools):
-                for pool, link in zip(pools, links, strict=False):
-                    pool.give(link)
+                for pool, taken in zip(pools, links, strict=False):
+                    if taken is not None:
+                        pool.give(taken)
 
-    def _look_at(self, got: Add | None, routes: Routes, links: tuple[DirectLink, ...]) -> None:
+    def _look_at(self, got: Add | None, routes: Routes, links: list[DirectLink]) -> None:
         """Decide when to try again after an add that was not done directly."""
         if got is None:
             if not self._adder_agrees(routes) or any(link.born_s >= routes.since_s for link in links):

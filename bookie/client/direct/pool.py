@@ -21,7 +21,7 @@ class DirectPool:
     """The direct connections to one bookie. Any thread."""
 
     def __init__(self, bookie: str, connector: DirectConnector, most: int) -> None:
-        self._bookie = bookie
+        self.bookie = bookie
         self._connector = connector
         self._most = most
         self._idle: list[DirectLink] = []
@@ -89,7 +89,7 @@ class DirectPool:
         try:
             link = self._connector.connect(endpoint, limit_s)
         except BookKeeperError as error:
-            log.info("no direct connection to bookieId=%s for a while: %s", self._bookie, error)
+            log.info("no direct connection to bookieId=%s for a while: %s", self.bookie, error)
         finally:  # also if a signal interrupts it
             with self._lock:
                 self._connecting -= 1

@@ -3,9 +3,12 @@
 Event loop, except `take_over` and what the adder does.
 """
 
+import asyncio
 from abc import abstractmethod
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
+
+import numpy as np
 
 from bookie._fast.client.direct_adds import DirectAdder
 from bookie.client.config import ClientConfig
@@ -18,6 +21,9 @@ from bookie.client.ledgers.senders import EnsembleSender
 from bookie.errors import BookKeeperError, ClientClosed
 
 __all__ = ["DirectWrites", "Placed"]
+
+COLLECT_S = 0.25
+"""How soon the event loop receives what bookies owe after entries were acknowledged, if no add does it before."""
 
 
 class Placed(NamedTuple):
@@ -44,6 +50,8 @@ class DirectWrites(Adds):
     _replacer: Replacer
     _senders: list[EnsembleSender]
     _recovers: bool
+    _adder: DirectAdder | None = None
+    _collecting: asyncio.TimerHandle | None = None
 
     @abstractmethod
     def _release(self) -> None:
@@ -59,14 +67,15 @@ class DirectWrites(Adds):
 
     @property
     def plain(self) -> bool:
-        """Whether entries only need to be stored by all bookies of their write set, in the order of their ids."""
+        """Whether entries only need to be stored by any ack quorum of their write set, in the order of their ids."""
         window = self._window
-        special = window.advanced or window.deferred or window.judged or self._recovers or self._rate.limited
-        return not special and window.ack_quorum == window.write_quorum
+        return not (window.advanced or window.deferred or window.judged or self._recovers or self._rate.limited)
 
     def adder(self) -> DirectAdder:
         """Return what adds entries from threads, of a `plain` ledger."""
-        return DirectAdder(self._window, self.digest.master_key, self.take_over, self._backpressure.waiting)
+        waiting = self._backpressure.waiting
+        self._adder = DirectAdder(self._window, self.digest.master_key, self.take_over, waiting)
+        return self._adder
 
     def take_over(self) -> None:
         """Have the event loop go on with an add that began on a thread. Any thread. Raises ClientClosed."""
@@ -85,6 +94,26 @@ class DirectWrites(Adds):
         self._release()
         if not self._window.count:
             self._backpressure.made()
+        if self._adder is not None:
+            self._resolve(self._adder)
+
+    def _resolve(self, adder: DirectAdder) -> None:
+        """Send entries again to bookies that have not stored them over a direct connection, and wait for the others.
+
+        The entries are acknowledged. If a bookie still does not store one, it is replaced before the next add, as when
+        its response comes after those of an ack quorum.
+        """
+        for entry, index, pool, record in adder.doubtful_adds():
+            sender = self._senders[index]
+            if self._window.error is None and sender.bookie == pool.bookie:
+                sender.send((memoryview(record), np.array([0, len(record)]), np.array([entry])))
+        if adder.watched and self._collecting is None and self._loop is not None:
+            self._collecting = self._loop.call_later(COLLECT_S, self._collect, adder)
+
+    def _collect(self, adder: DirectAdder) -> None:
+        self._collecting = None
+        if adder.collect(rest=True) and self._loop is not None:
+            self._collecting = self._loop.call_later(COLLECT_S, self._collect, adder)
 
     async def placed(self) -> Placed | None:
         """Return where entries are stored, or None if they cannot be added directly at present.

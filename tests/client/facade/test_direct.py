@@ -245,7 +245,7 @@ def test_closing_while_a_read_waits(bookies: Callable[..., list[BookieProcess]])
     thread = threading.Thread(target=read)
     thread.start()
     pool = next(iter(bk._aio.bookie_client._peers.values())).direct
-    while not pool.busy and not bk._aio.bookie_client.pending(pool._bookie):
+    while not pool.busy and not bk._aio.bookie_client.pending(pool.bookie):
         thread.join(0.001)
     bk.close()
     thread.join(WAIT_S)

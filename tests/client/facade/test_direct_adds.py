@@ -3,93 +3,37 @@
 import contextlib
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from bookie.client import BookKeeper
-from bookie.client.blocking.appends import finished
-from bookie.client.blocking.writers import WriteHandle
 from bookie.errors import BookKeeperError, ClientClosed, IncorrectParameter, LedgerClosed, LedgerFenced, RequestTimeout
+from tests.client.facade.direct_adds import (
+    PATIENCE_S,
+    SIZES,
+    WAIT_S,
+    check,
+    created,
+    frozen,
+    nothing_owed,
+    on,
+    only_direct,
+    payload,
+    wait_until,
+    warm,
+)
 from tests.fixtures.bookies import BookieProcess, metadata_of
 from tests.fixtures.forked import closed_in_a_child
-
-WAIT_S = 60.0
-PATIENCE_S = 0.25
-SIZES = {"one": (1, 1, 1), "three": (3, 3, 3), "striped": (3, 2, 2)}
 
 
 @pytest.fixture(params=[True, False], ids=["V2", "V3"])
 def v2(request: pytest.FixtureRequest) -> bool:
     """Whether the client speaks V2."""
     return bool(request.param)
-
-
-def created(bk: BookKeeper, sizes: tuple[int, int, int] = (1, 1, 1), **options: Any) -> WriteHandle:
-    """Create a ledger."""
-    return bk.create_ledger(ensemble_size=sizes[0], write_quorum_size=sizes[1], ack_quorum_size=sizes[2], **options)
-
-
-def on(bk: BookKeeper, one: BookieProcess) -> WriteHandle:
-    """Create a ledger on one bookie."""
-    while (ledger := created(bk)).metadata.segments[0].bookies != (one.id,):
-        ledger.close()
-    return ledger
-
-
-def payload(entry: int) -> bytes:
-    """Return a payload of varying size that identifies its entry."""
-    return b"%d." % entry * (entry % 97)
-
-
-def warm(ledger: WriteHandle, first: int = 0, patience_s: float = WAIT_S) -> int:
-    """Add entries until they are added directly to all bookies, and return the id of the next one.
-
-    The bookies have `patience_s` seconds for each of them, since a busy disk may be slow.
-    """
-    direct = ledger._direct_adds
-    direct._step_s = patience_s
-    until = time.monotonic() + WAIT_S
-    entry, well = first, 0
-    while well < ledger.metadata.ensemble_size:
-        assert time.monotonic() < until, "no entry was added directly"
-        for peer in direct._bookies._peers.values():
-            peer.direct._connector._patience_s = patience_s
-        got = direct.append(payload(entry))
-        well = well + 1 if type(got) is int else 0
-        if not isinstance(got, int):
-            assert (ledger._append(payload(entry), None) if got is None else finished(got, None)) == entry
-        entry += 1
-    return entry
-
-
-@contextmanager
-def only_direct(ledger: WriteHandle) -> Iterator[None]:
-    """Fail all adds that the event loop would have to do, and those that it would go on with."""
-
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("the event loop was asked")
-
-    writer: Any = ledger._handle.writer
-    before = writer.append_at_once
-    writer.append_at_once = writer._taken_over = refuse
-    yield
-    writer.append_at_once = before
-    del writer._taken_over
-
-
-def check(bk: BookKeeper, ledger: int, count: int) -> None:
-    """Check that a closed ledger has exactly these entries."""
-    with bk.open_ledger(ledger) as reader:
-        assert reader.last_add_confirmed == count - 1
-        entries = [bytes(entry.data) for batch in reader.batches() for entry in batch]
-        assert entries == [payload(entry) for entry in range(count)]
-        assert reader.length == sum(map(len, entries))
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
@@ -101,6 +45,7 @@ def test_entries_are_added(uri: str, v2: bool, sizes: tuple[int, int, int], dige
             first = warm(ledger)
             with only_direct(ledger):
                 for entry in range(first, first + 50):
+                    nothing_owed(ledger)
                     assert ledger.append(payload(entry)) == entry == ledger.last_add_confirmed == ledger.last_add_pushed
                     assert ledger.length == sum(len(payload(k)) for k in range(entry + 1))
             for entry in range(first, first + 50):
@@ -139,12 +84,12 @@ def test_sizes(uri: str, v2: bool) -> None:
 
 def test_what_is_left_to_the_event_loop(uri: str) -> None:
     """Ledgers with other promises, limits of a rate, and clients without direct connections."""
-    for settings, options in (
+    cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
         ({"maxDirectConnectionsPerBookie": 0}, {}),
         ({"throttle": 1000}, {}),
-        ({}, {"sizes": (3, 3, 2)}),
         ({}, {"deferred_sync": True}),
-    ):
+    )
+    for settings, options in cases:
         with BookKeeper(uri, **settings) as bk, created(bk, **options) as ledger:
             assert ledger._direct_adds.append(b"x") is None
             assert [ledger.append(b"x") for _ in range(3)] == [0, 1, 2]
@@ -269,25 +214,6 @@ def test_a_bookie_restarts(bookies: Callable[..., list[BookieProcess]], v2: bool
         assert ledger.last_add_pushed == first - 1
         assert warm(ledger, first) > first
         assert ledger._direct_adds._routes is not routes
-
-
-@contextmanager
-def frozen(one: BookieProcess) -> Iterator[None]:
-    """Let a bookie stand still in the block."""
-    one.freeze()
-    try:
-        yield
-    finally:
-        one.thaw()
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    """Wait until something is true."""
-    until = time.monotonic() + WAIT_S
-    nothing = threading.Event()
-    while not true():
-        assert time.monotonic() < until
-        nothing.wait(0.001)
 
 
 @pytest.mark.thorough
