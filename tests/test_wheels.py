@@ -78,7 +78,12 @@ def test_it_is_installed_and_works(wheel: Path, tmp_path: Path) -> None:
     away = tmp_path / "away"
     away.mkdir()
     java = _java()
-    keep = {"HOME": os.environ["HOME"], "PATH": f"{tmp_path}/venv/bin:/usr/bin:/bin", "TMPDIR": str(tmp_path)}
+    keep = {
+        "HOME": os.environ["HOME"],
+        "PATH": f"{tmp_path}/venv/bin:/usr/bin:/bin",
+        "TMPDIR": str(tmp_path),
+        "PWD": str(away),
+    }
     if java:
         keep["JAVA_HOME"] = str(java.resolve().parent.parent)
 
