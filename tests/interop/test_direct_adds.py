@@ -6,7 +6,7 @@ import pytest
 
 from bookie.client import BookKeeper
 from bookie.errors import LedgerFenced
-from tests.client.facade.test_direct_adds import check, created, only_direct, payload, warm
+from tests.client.facade.direct_adds import check, created, only_direct, payload, warm
 from tests.fixtures.java_peer import JavaPeer
 from tests.interop.conftest import Standing, new_cluster
 

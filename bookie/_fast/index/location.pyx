@@ -92,7 +92,7 @@ cdef extern from "<fcntl.h>" nogil:
 cdef enum:
     PATH_BYTES = 4200
     WHOLE_PAGES_MAX = 1024       # of a table of locations of which each leaf is read when the index is opened,
-    WHOLE_FILE_PAGES_MAX = 65536 # or of a file that is read from its beginning to its end before
+    WHOLE_FILE_PAGES_MAX = 65536  # or of a file that is read from its beginning to its end before
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.
@@ -156,7 +156,7 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
         if status == OK and table == TABLE_LOCATIONS and index.guard.tables[table].pages > WHOLE_PAGES_MAX:
             if index.guard.file.last >= WHOLE_FILE_PAGES_MAX:
                 continue
-            posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED) # else a disk would move its head for each leaf
+            posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED)  # else a disk would move its head for each leaf
         if status == OK:
             status = guard_whole(&index.guard, table)
     close(fd)
