@@ -30,7 +30,9 @@ cdef Status put(LocationIndex* index, MDB_dbi table, uint8_t* key, uint8_t* valu
     cdef MDB_val k, v
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     v.mv_size, v.mv_data = size, value
-    return index_noted(index, mdb_status(mdb.put(index.txn, table, &k, &v, 0)))
+    cdef Status status = index_noted(index, mdb_status(mdb.put(index.txn, table, &k, &v, 0)))
+    index.wrote |= status == OK
+    return status
 
 
 cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
@@ -56,6 +58,7 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     v.mv_size, v.mv_data = ledger_packed_size(record), NULL
     status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
+    index.wrote |= status == OK
     if status == OK:
         ledger_pack(record, key, <uint8_t*> v.mv_data)
     return index_noted(index, status)

@@ -88,6 +88,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
         return latched(index, status)
     index.full_maps = bk_load(&mdb_full_maps)
     index.broken = OK
+    index.wrote = False
     error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
     if error:
         index.txn = NULL
@@ -102,6 +103,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
 
 cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn = index.txn
+    cdef uint64_t before = index.guard.meta.transaction
     cdef Status status
     if bk_load(&index.failed):
         index_abort(index)
@@ -115,6 +117,8 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     status = written(index, mdb_status(mdb.txn_commit(txn)))
     if status == OK and not index_publish(index):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
+    elif status == OK and index.wrote and index.guard.meta.transaction == before:
+        status = latched(index, IO_ERROR)       # the disk has lost the meta page, and so the whole commit
     return status
 
 
@@ -165,12 +169,18 @@ cdef Status guarded(LocationIndex* index, int64_t ledger, int64_t first, int64_t
 
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
     cdef Status status = guarded(index, run.ledger, run.first - RUN_SLOTS_MAX, run.first + run.count)
-    return status if status != OK else index_noted(index, run_put(&index.runs, run))
+    if status == OK:
+        status = index_noted(index, run_put(&index.runs, run))
+        index.wrote |= status == OK
+    return status
 
 
 cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
     cdef Status status = guarded(index, run.ledger, run.first, run.first)
-    return status if status != OK else index_noted(index, run_add(&index.runs, run))
+    if status == OK:
+        status = index_noted(index, run_add(&index.runs, run))
+        index.wrote |= status == OK
+    return status
 
 
 cdef Status index_written_last(LocationIndex* index, int64_t ledger, int64_t* entry) noexcept nogil:
