@@ -18,9 +18,15 @@ from bookie.server.configuration.settings import TlsSettings
 from bookie.server.tls.contexts import TlsContexts
 from tests.hostile.tls_peer import ACCEPTED, START_TLS
 
-__all__ = ["SealedEnd", "server_contexts", "START_TLS"]
+__all__ = ["prepare", "SealedEnd", "server_contexts", "START_TLS"]
 
 PART_BYTES = 1 << 16
+
+
+def prepare() -> None:
+    """Make the certificate and the client's context, so that the runs of a process need not do it again."""
+    _identity()
+    _client_context()
 
 
 def server_contexts(place: Path) -> TlsContexts:

@@ -16,6 +16,7 @@ from tests.engine.peers import Known
 from tests.engine.plan import Plan
 from tests.engine.run import Place, be_bookie
 from tests.engine.runtime import Runtime
+from tests.engine.sealed import prepare
 
 __all__ = ["Standby"]
 
@@ -72,6 +73,7 @@ class Standby:
 
 def _serve(runtime: Runtime, orders: int, answers: int) -> NoReturn:
     gc.disable()  # it would write to all objects
+    prepare()
     if runtime.keep_memory() > 0:
         signal.alarm(0)
         signal.setitimer(signal.ITIMER_PROF, 0)
