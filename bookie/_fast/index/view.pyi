@@ -6,6 +6,8 @@ from typing_extensions import Buffer
 
 from bookie._fast.base.file import Files
 
+class IndexDamaged(ValueError): ...
+
 class Hit(NamedTuple):
     entry: int
     log_id: int

@@ -45,6 +45,10 @@ Ledger = namedtuple("Ledger", "ledger key fenced limbo lac quarantine", defaults
 Stat = namedtuple("Stat", "runs run_pages ledgers ledger_pages page_bytes file_bytes")
 
 
+class IndexDamaged(ValueError):
+    """A value or a page of an index fails its checksum or breaks its format."""
+
+
 cdef int check(Status status, what) except -1:
     """Raise the exception for a Status; return 0 for OK."""
     if status == OK:
@@ -52,7 +56,7 @@ cdef int check(Status status, what) except -1:
     if status == NO_SPACE:
         raise OSError(errno.ENOSPC, f"{what}: no space left for the index; free disk space or raise its map size")
     if status == CORRUPT:
-        raise ValueError(f"{what}: a stored value fails its checksum or breaks its format; rebuild the index")
+        raise IndexDamaged(f"{what}: a stored value fails its checksum or breaks its format; rebuild the index")
     if status == BAD_REQUEST:
         raise ValueError(f"{what}: no transaction is open, or one is open already, or a value is outside its limits")
     raise OSError(errno.EIO, f"{what}: the index failed; restart and recover from the journal")

@@ -5,12 +5,13 @@ mixture.
 caller keeps everybody else off the directory.
 """
 
+import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bookie._fast.index.view import Index
+from bookie._fast.index.view import Index, IndexDamaged
 from bookie.durable import PRIVATE_DIRECTORY, make_directories, replace_file, sync_directory
 from bookie.storage.tools.progress import Step, no_step
 
@@ -40,7 +41,8 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
     """Yield an empty index to fill. It replaces the one at `index` if the block ends normally; otherwise nothing is
     changed.
 
-    The block commits its own writes. Steps: begun, filled, closed, swapped, synced.
+    The block commits its own writes. Steps: begun, filled, closed, swapped, synced. Raises OSError if the disk returns
+    other than what the block has written.
     """
     building = abandoned_index(index)
     _remove(building)
@@ -53,9 +55,12 @@ def new_index(index: Path, *, map_bytes: int = 1 << 40, step: Step = no_step) ->
         step("filled")
         opened.close()
         step("closed")
-    except BaseException:
+    except BaseException as error:
         opened.close()
         _remove(building)
+        if isinstance(error, IndexDamaged):
+            text = f"the disk returned other than what was written ({error}); check the disk, then try again"
+            raise OSError(errno.EIO, text, str(building)) from error
         raise
     index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
     sync_directory(index.parent)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie._fast.index.view import Index, Ledger
+from bookie._fast.index.view import Index, IndexDamaged, Ledger
 from bookie.errors import ToolRefused
+from bookie.storage.tools.index_swap import abandoned_index, new_index
 from bookie.storage.tools.locking import locked
 from bookie.storage.tools.rebuild_index import RebuildOptions, rebuild_index
 from bookie.storage.tools.verify_index import verify_index
@@ -184,3 +185,12 @@ def test_the_lock_of_a_bookie(tmp_path: Path) -> None:
         pass
     with pytest.raises(ToolRefused, match="missing cannot be opened"), locked([tmp_path / "missing"]):
         pass
+
+
+def test_a_disk_that_returns_other_than_was_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """It stops the tool, or refuses the start, with the path; what was built is removed, and the old index stays."""
+    index = tmp_path / "locations.lmdb"
+    with pytest.raises(OSError, match="the disk returned other than what was written") as raised, new_index(index):
+        raise IndexDamaged("begin: a stored value fails its checksum")
+    assert raised.value.filename == str(abandoned_index(index))
+    assert list(tmp_path.iterdir()) == []
