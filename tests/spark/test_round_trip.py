@@ -14,7 +14,7 @@ pytestmark = [
 def test_rows_that_were_written_are_read_in_order(spark: Any, three_uri: str) -> None:
     """Rows of two partitions become entries of two ledgers of a log, and come back with ids, sizes and positions."""
     frame = spark.range(0, 1000, 1, 2).selectExpr("concat('row ', id) AS value")
-    options = {"metadataServiceUri": three_uri, "log": "rows"}
+    options = {"metadataServiceUri": three_uri, "log": "round-trip"}
     frame.write.format("bookkeeper").options(ensembleSize=1, **options).mode("append").save()
     rows = spark.read.format("bookkeeper").options(**options).load().collect()
     found = sorted((row.ledger_id, row.entry_id, bytes(row.value)) for row in rows)

@@ -195,7 +195,7 @@ def test_a_deleted_ledger(world: SparkCluster) -> None:
     gone, left = world.ledger(3), world.ledger(3)
     world.client.delete_ledger(gone)
     message = world.refused(ledgers=f"{gone},{left}")
-    assert f"ledger {gone} is deleted" in message
+    assert f"ledger {gone} does not exist" in message
     assert "set failOnDataLoss=false" in message
     assert world.ids(ledgers=f"{gone},{left}", failOnDataLoss="false") == [(left, entry) for entry in range(3)]
 
