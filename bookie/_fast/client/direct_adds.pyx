@@ -7,6 +7,7 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memmove, memset
 
 from bookie._fast.base.cursor cimport load_u32
+from bookie._fast.base.poll cimport POLLIN, poll, pollfd
 from bookie._fast.base.sync cimport now_ns
 from bookie._fast.base.types cimport LENGTH_PREFIX
 from bookie._fast.client.answer_memory cimport AnswerMemory, answer_memory
@@ -20,14 +21,6 @@ from bookie._fast.wire.v2 cimport ADD_ENTRY_AT, FRAME_PREFIX, OP_ADD
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(uint64_t) noexcept nogil
-
-cdef extern from "<poll.h>" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd*, unsigned long, int) noexcept
-    short POLLIN
 
 cdef enum:
     NONE = -1

@@ -4,6 +4,7 @@ from libc.limits cimport INT_MAX
 from posix.time cimport timeval
 
 from bookie._fast.base.openssl_c cimport SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE, openssl
+from bookie._fast.base.poll cimport POLLIN, poll, pollfd
 from bookie._fast.base.sync cimport now_ns
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -14,15 +15,6 @@ cdef extern from "<sys/socket.h>" nogil:
     int SOL_SOCKET
     int SO_RCVTIMEO
     int SO_SNDTIMEO
-
-cdef extern from "<poll.h>" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd*, unsigned long, int) noexcept
-    short POLLIN
-    short POLLOUT
 
 cdef enum:
     MS = 1000000

@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
+from bookie._fast.base.poll cimport POLLIN, poll, pollfd
 from bookie._fast.base.sync cimport (
     bk_load,
     bk_store,
@@ -42,14 +43,6 @@ from bookie._fast.store.ledger_writes cimport (
 from bookie._fast.store.read_pool cimport PoolJob, ReadPoolWorkers, pool_free, pool_submit
 from bookie._fast.store.storage cimport StorageEngine
 from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
-
-cdef extern from "<poll.h>" nogil:
-    struct pollfd:
-        int fd
-        short events
-        short revents
-    int poll(pollfd*, unsigned long, int) noexcept
-    short POLLIN
 
 cdef extern from "<unistd.h>" nogil:
     int close_fd "close"(int) noexcept
