@@ -51,11 +51,11 @@ def command(*, directory: Path, cluster: Cluster, **how: Any) -> None:
         [stored] = show_cookies(bookie, driver.cookies, [])
         if stored.cookie is None:
             raise IllegalOperation(f"{stored.problem}; is {bookie} the id of this bookie, and this its cluster?")
-        rewrite_cookie(directory, stored.cookie)
-        for position in lost or ():
-            rewrite_cookie(files.indexes[position], stored.cookie)
         indexes = [files.index(position) for position in range(len(files.ledgers))]
         marked = mark_distrusted(bookie, ledgers_of(driver.ledgers, bookie), indexes, lost=lost)
+        # Only now, since with its cookie the directory does not prevent a start any more.
+        for path in (directory, *(files.indexes[position] for position in lost or ())):
+            rewrite_cookie(path, stored.cookie)
     show(
         how["output"], "", bookie=bookie, directory=str(directory),
         ledgers=marked.ledgers, created=marked.created, limbo=list(marked.limbo),
@@ -78,12 +78,9 @@ def _positions(directory: Path, files: Directories) -> list[int] | None:
             f"{directory} is not empty: it holds {left[0]}; to keep these data start the bookie, and to give them up"
             " move them away"
         )
-    if wanted in {path.resolve() for path in files.journals}:
-        return None
     lost = [position for position, path in enumerate(files.ledgers) if path.resolve() == wanted]
     for position in lost:
-        if (files.index(position) / "data.mdb").exists():
-            raise IllegalOperation(
-                f"{files.index(position)} is the index of the entries that were lost; move it away first"
-            )
-    return lost
+        index = files.index(position)
+        if files.indexes[position].resolve() != wanted and (index / "data.mdb").exists():
+            raise IllegalOperation(f"{index} is the index of the entries that were lost; move it away first")
+    return None if wanted in {path.resolve() for path in files.journals} else lost

@@ -1,5 +1,6 @@
 """The runbook of a lost disk, by commands alone: docs/operations.md."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from bookie.client import BookKeeper, ChannelV3
 from bookie.errors import DataUnknown, NoSuchEntry
+from bookie.storage.tools import cookie_files
 from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.bookies import BookieProcess, metadata_of
 
@@ -44,6 +46,11 @@ def ledgers(three: list[BookieProcess]) -> list[int]:
     return found
 
 
+def no_space(path: Path, _text: bytes) -> None:
+    """Fail as on a full disk."""
+    raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+
 @pytest.mark.thorough
 def test_a_lost_disk_is_replaced_by_commands(
     three: list[BookieProcess], ledgers: list[int], bkadmin: BkAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,8 +69,12 @@ def test_a_lost_disk_is_replaced_by_commands(
     assert bkadmin("replacedisk", tmp_path, "--yes").code == 1  # it is none of the bookie's
     assert "would" in bkadmin("replacedisk", lost, "--dry-run").out
     assert list(lost.iterdir()) == []
+    with monkeypatch.context() as full:
+        full.setattr(cookie_files, "write_cookie_file", no_space)
+        assert bkadmin("replacedisk", lost, "--yes").code == 1
+    assert third.run() == 1  # it is not complete, so the bookie does not start on it
     marked = bkadmin("replacedisk", lost, "--yes", "-o", "json").json
-    assert (marked["created"], marked["limbo"]) == (len(ours), limbo)
+    assert (marked["ledgers"], marked["limbo"]) == (len(ours), limbo)
     third.start()
     with ChannelV3.connect(*third.address) as channel, pytest.raises(DataUnknown):
         channel.read(limbo[0], 0)
