@@ -8,6 +8,9 @@ import click
 from admin.bkadmin.options import Cluster, log_names, with_cluster, with_output
 from bookie.terminal.output import Bytes, done
 
+LINE_BYTES_MAX = 1 << 28
+"""A line is read up to here: no bookie takes an entry of this size, so input without an end of line is refused."""
+
 
 @click.command()
 @click.option(
@@ -51,7 +54,7 @@ def command(*, name: str | None, cluster: Cluster, output: str, password: str, *
     ):
         if name is not None:
             bk.logs.append(name, [ledger.id])
-        for line in sys.stdin.buffer:
+        for line in iter(lambda: sys.stdin.buffer.readline(LINE_BYTES_MAX), b""):
             data = line.removesuffix(b"\n")
             added = ledger.append_async(data)
             entries, size = entries + 1, size + len(data)

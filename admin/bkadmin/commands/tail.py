@@ -29,23 +29,20 @@ def _follow(cluster: Cluster, source: Source, output: str, shown: int) -> None:
     changed = threading.Event()
     with BookKeeper(cluster.service_uri, **cluster.waits) as bk:
         watch = bk.logs.watch(source.log, lambda _: changed.set()) if source.log is not None else None
-        seen: set[int] = set()
-        left = source.ledgers(bk)
-        first_of_all = left[-1:]
         try:
+            old = source.ledgers(bk)
+            seen = set(old[:-1])
             while True:
-                for ledger in left if seen else first_of_all:
+                for ledger in [one for one in source.ledgers(bk) if one not in seen]:
                     with bk.open_ledger(ledger, password=source.password, recovery=False) as reader:
-                        last = reader.last_add_confirmed
-                        with reader.follow(0 if seen else max(0, last + 1 - shown)) as batches:
+                        first = max(0, reader.last_add_confirmed + 1 - shown) if ledger in old else 0
+                        with reader.follow(first) as batches:
                             printed(output, ledger, batches)
                     seen.add(ledger)
-                seen.update(left)
                 if watch is None:
                     return
                 changed.wait()
                 changed.clear()
-                left = [ledger for ledger in source.ledgers(bk) if ledger not in seen]
         finally:
             if watch is not None:
                 watch.close()

@@ -49,6 +49,12 @@ def test_a_tail_shows_what_comes(bookie_cluster: LocalCluster) -> None:
     """The last entries at once, new ones as they are acknowledged, those of the next ledger, and the end of one."""
     with BookKeeper(bookie_cluster.uri) as bk:
         bk.logs.create("live")
+        bk.logs.create("empty at first")
+    with bkadmin(bookie_cluster, "tail", "--log", "empty at first") as waiting:
+        bkadmin(bookie_cluster, "produce", "--log", "empty at first").communicate(b"begun\n")
+        assert waiting.stdout
+        assert waiting.stdout.readline() == b"begun\n"
+        waiting.kill()
     with bkadmin(bookie_cluster, "produce", "--log", "live") as writer:
         assert writer.stdin
         writer.stdin.write(b"".join(b"%d\n" % number for number in range(100)))
