@@ -8,6 +8,7 @@ import click
 from admin.bkadmin.auditor import NO_AUDITOR
 from admin.bkadmin.options import Cluster, with_cluster, with_output
 from admin.bookie_calls import space
+from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, show
@@ -67,7 +68,10 @@ def _version(driver: "MetadataDriver", bookie: str) -> str | None:
     from bookie.metadata.bookies.service_info import VERSION_PROPERTY, parse_service_info  # noqa: PLC0415
 
     data = driver.bookies.info(bookie)
-    return None if data is None else parse_service_info(bookie, data).properties.get(VERSION_PROPERTY)
+    try:
+        return None if data is None else parse_service_info(bookie, data).properties.get(VERSION_PROPERTY)
+    except MetadataSerializationError:  # `space` tells of it, as a bookie that does not answer
+        return None
 
 
 def _row(bookie: str, state: BookieState, answer: "BookieInfo | str | None", version: str | None) -> dict[str, Any]:
@@ -104,7 +108,7 @@ def _of_replication(replication: dict[str, Any]) -> list[str]:
     problems = []
     if replication["underreplicated_ledgers"]:
         problems.append(
-            f"{replication['underreplicated_ledgers']} ledgers lack replicas: bkadmin listunderreplicated lists them"
+            f"ledgers that lack replicas: {replication['underreplicated_ledgers']}; see bkadmin listunderreplicated"
         )
     if not replication["replication_enabled"]:
         problems.append("re-replication is disabled: bkadmin autorecovery --enable")

@@ -29,6 +29,13 @@ def test_what_needs_an_operator(
     assert rows == {one.id: ("writable", __version__) for one in (keeper, hung, gone)}
     assert all(0 < row["free"] <= row["total"] for row in well.json["bookies"])
     assert "no problem was found" in bkadmin("health").out
+    driver = open_driver(uri)
+    driver.start()
+    driver.registrations.register("odd:3181", b"\xff no registration", read_only=False)
+    odd = bkadmin("health", "-o", "json")
+    driver.stop()
+    assert (odd.code, len(odd.json["bookies"])) == (3, 4)
+    assert "odd:3181 is registered and does not answer" in "\n".join(odd.json["problems"])
     filling = bkadmin("health", "--full", 1, "-o", "json")
     assert (filling.code, len(filling.json["problems"])) == (3, 3)
 
@@ -49,6 +56,6 @@ def test_what_needs_an_operator(
     assert f"{gone.id} is down" in text
     assert f"{hung.id} is registered and does not answer" in text
     assert f"{keeper.id} is read-only" in text
-    assert "1 ledgers lack replicas" in text
+    assert "ledgers that lack replicas: 1;" in text
     assert "re-replication is disabled" in text
     assert "no bookie is writable" not in text
