@@ -1,9 +1,8 @@
 """The bookie as a process: settings, life cycle, supervision, the command `bookie-server`. Policy in Python, no bytes.
 
-`main` is the command, `running` is what it does, and `lifecycle` has the order in which parts start and stop,
-after the checks in `checking`.
-`data_port` is the data port, `control` is what planes and services may see and do, and `mode` is whether the bookie
-accepts writes, and why not.
+`main` is the command, `running` is what it does, and `lifecycle` has the order in which parts start and stop, after the
+checks in `checking`. `data_port` is the data port, `control` is what planes and services may see and do, and `mode` is
+whether the bookie accepts writes, and why not.
 
     metrics         what it measures
     requests        the requests that the I/O loops leave to Python

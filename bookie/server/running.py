@@ -110,6 +110,7 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
     server = loaded.settings.server
     sys.setswitchinterval(server.switch_interval_us / 1e6)
     _allow_descriptors()
+    leave_out_of_collections()  # from here on, as a start may wait for the metadata store for hours
     supervisor = Supervisor()
     supervisor.start()
     stop = signals.Stop(lambda: supervisor.limit(server.shutdown_timeout_ms / 1000))
