@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["check_workers"]
 
 VARIABLE = "PYSPARK_PYTHON"
+ANSWER_S = 60.0
 PACKAGES = ("bookie", "pyspark", "pyarrow")
 PROBE = (
     "import importlib.util as u, sys; "
@@ -63,9 +64,11 @@ def _check(interpreter: str) -> None:
         return ConfigurationError(f"{VARIABLE}={interpreter}: {why}; set it to {sys.executable}, or unset it")
 
     try:
-        done = subprocess.run([interpreter, "-c", PROBE], capture_output=True, text=True, check=False)  # noqa: S603
+        done = subprocess.run([interpreter, "-c", PROBE], capture_output=True, text=True, check=False, timeout=ANSWER_S)  # noqa: S603
     except OSError as error:
         raise refused(f"it cannot be started ({error.strerror})") from None
+    except subprocess.TimeoutExpired:
+        raise refused(f"it does not answer within {ANSWER_S:.0f} s") from None
     version, *lacking = done.stdout.split() or [""]
     if done.returncode or not version:
         raise refused("it is not a Python interpreter")
