@@ -2,29 +2,33 @@
 figures.
 
 Both bookies are read by both clients over V2, with entries of 100 bytes and of 1 KiB, from the write cache.
-Each round is a pair: Java's client, then ours in the same way, which is what pytest-benchmark times, then our reader of
-ranges. "One at a time" waits for each entry before it asks for the next; "singly" asks for ranges of a thousand, for
-which both clients send a request per entry. The table has medians of the rounds, and ratios within a round.
+Each round is Java's client, then our asyncio client and our client for threads in the same way, of which the last is
+what pytest-benchmark times, and then its reader of ranges. "One at a time" waits for each entry before it asks for the
+next; "singly" asks for ranges of a thousand, for which all clients send a request per entry. The table has medians of
+the rounds, and ratios within a round.
 """
 
 import asyncio
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from bookie.client import BookKeeper
+from bookie.client.blocking.handles import ReadHandle
 from bookie.client.ledgers.reader import LedgerReader
-from perf.client.reads import DATA, Place, Read, ahead, javas, one_by_one, place, singles
+from perf.client.reads import DATA, Place, Read, javas, one_by_one, place, singles
 from tests.fixtures.java_peer import JavaUnavailable, find_peer
 
 ENTRIES, LONE_ENTRIES = 100_000, 2_000
 ROUNDS = 3
 SIZES = (100, 1024)
 SINGLY = "singly"
+JAVA, OURS, ASYNCIO, RANGES = "Java", "ours", "ours, asyncio", "ours, ranges"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +77,51 @@ class Shelf:
     kind: str
     handles: dict[int, int]
     readers: dict[int, LedgerReader]
+    blocking: dict[int, ReadHandle]
     runner: asyncio.Runner
 
     def javas(self, size: int, row: Row) -> float:
         """Return the rate of Java's client."""
         return javas(self.where, self.handles[size], row.entries - 1, row.count, batch=row.batch)
 
-    def ours(self, size: int, row: Row, read: Read) -> float:
-        """Return the rate of our client."""
+    def asyncio(self, size: int, row: Row) -> float:
+        """Return the rate of our asyncio client."""
 
         async def whole() -> int:
-            return await read(self.readers[size], row.entries - 1, row.count)
+            return await row.read(self.readers[size], row.entries - 1, row.count)
 
-        began = time.perf_counter()
-        assert self.runner.run(whole()) == row.entries
-        return row.entries / (time.perf_counter() - began)
+        return rate_of(lambda: self.runner.run(whole()), row.entries)
+
+    def ours(self, size: int, row: Row) -> float:
+        """Return the rate of our client for threads."""
+        return rate_of(lambda: in_turn(self.blocking[size], row), row.entries)
+
+    def ranges(self, size: int, row: Row) -> float:
+        """Return the rate of its reader of ranges."""
+
+        def whole() -> int:
+            with self.blocking[size].batches(0, row.entries - 1, max_count=row.count) as batches:
+                return sum(map(len, batches))
+
+        return rate_of(whole, row.entries)
+
+
+def rate_of(read: Callable[[], int], entries: int) -> float:
+    """Return the entries per second of a reader that must read so many."""
+    began = time.perf_counter()
+    assert read() == entries
+    return entries / (time.perf_counter() - began)
+
+
+def in_turn(reader: ReadHandle, row: Row) -> int:
+    """Read a ledger with one call after another, and return the number of entries."""
+    at = 0
+    while at < row.entries:
+        if row.batch:
+            at = reader.batch_read(at, row.count).last + 1
+        else:
+            at = reader.read(at, min(row.entries, at + row.count) - 1).last + 1
+    return at
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +139,19 @@ def shelf(request: pytest.FixtureRequest) -> Iterator[Shelf]:
         find_peer()
     except JavaUnavailable as reason:
         pytest.skip(str(reason))
-    with place(DATA, request.param) as where, asyncio.Runner() as runner:
+    with (
+        place(DATA, request.param) as where,
+        BookKeeper(where.uri, useV2WireProtocol=True) as threads,
+        asyncio.Runner() as runner,
+    ):
         ends = AsyncExitStack()
-        handles, readers = {}, {}
+        handles, readers, blocking = {}, {}, {}
         for ledger, size in enumerate(SIZES, 1):
             where.fill(ledger, ENTRIES, size)
             readers[size] = runner.run(ends.enter_async_context(where.reader(ledger)))
+            blocking[size] = threads.open_ledger(ledger)
             handles[size] = where.java.call("open", ledger=ledger)["handle"]
-        one = Shelf(where, request.param, handles, readers, runner)
+        one = Shelf(where, request.param, handles, readers, blocking, runner)
         for size in SIZES:
             for name in (SINGLY, "batches of 500"):
                 one.javas(size, ROWS[name])
@@ -125,22 +164,23 @@ def shelf(request: pytest.FixtureRequest) -> Iterator[Shelf]:
 def test_reads(benchmark: BenchmarkFixture, shelf: Shelf, measured: list[Measured], size: int, name: str) -> None:
     """Measure a row of the table on one bookie."""
     row = ROWS[name]
-    rates: dict[str, list[float]] = {"Java": [], "ours": [], "ours, ranges": []}
+    rates: dict[str, list[float]] = {JAVA: [], OURS: [], ASYNCIO: [], RANGES: []}
 
     def others() -> None:
-        rates["Java"].append(shelf.javas(size, row))
+        rates[JAVA].append(shelf.javas(size, row))
+        rates[ASYNCIO].append(shelf.asyncio(size, row))
         if row.batch:
-            rates["ours, ranges"].append(shelf.ours(size, row, ahead))
+            rates[RANGES].append(shelf.ranges(size, row))
 
     def ours() -> None:
-        rates["ours"].append(shelf.ours(size, row, row.read))
+        rates[OURS].append(shelf.ours(size, row))
 
     benchmark.pedantic(ours, setup=others, rounds=ROUNDS)  # type: ignore[no-untyped-call]
     medians = {client: statistics.median(found) for client, found in rates.items() if found}
     by_java = {
-        client: statistics.median(one / other for one, other in zip(some, rates["Java"], strict=True))
+        client: statistics.median(one / other for one, other in zip(some, rates[JAVA], strict=True))
         for client, some in rates.items()
-        if some and client != "Java"
+        if some and client != JAVA
     }
     benchmark.extra_info.update(entries=row.entries, entries_s=medians, document=row.document)
     measured.append(Measured(shelf.kind, size, name, medians, by_java))
@@ -148,16 +188,16 @@ def test_reads(benchmark: BenchmarkFixture, shelf: Shelf, measured: list[Measure
 
 def table(found: list[Measured]) -> list[str]:
     """Return the table as lines of Markdown. Batches have their multiple of the same client's single reads."""
-    clients = ("Java", "ours", "ours, ranges")
+    clients = (JAVA, OURS, ASYNCIO, RANGES)
     lines = [
-        f"| bookie | bytes | | BP-62 | {' | '.join(clients)} | ours by Java's | ranges by Java's |",
-        "|---" * (len(clients) + 6) + "|",
+        f"| bookie | bytes | | BP-62 | {' | '.join(clients)} | ours by Java's | asyncio by Java's | ranges by Java's |",
+        "|---" * (len(clients) + 7) + "|",
     ]
     singly = {(one.kind, one.size): one.rates for one in found if one.name == SINGLY}
     for one in found:
         row = ROWS[one.name]
         base = singly.get((one.kind, one.size), {}) if row.batch else {}
-        base = {**base, "ours, ranges": base["ours"]} if base else {}
+        base = {**base, RANGES: base[OURS]} if base else {}
         cells = [one.kind, str(one.size), one.name, rate(row.document, ROWS[SINGLY].document if row.batch else 0)]
         cells += [rate(one.rates.get(client, 0), base.get(client, 0)) for client in clients]
         cells += [f"{one.by_java[client]:.1f}" if client in one.by_java else "" for client in clients[1:]]
