@@ -52,6 +52,7 @@ FIND_PYTHON = for p in "$${PYTHON:-}" python3 python3.14 python3.13 python3.12 p
 MODULES := $(shell find bookie/_fast -name "*.pyx" -o -name "*.pxd" -o -name "*.[ch]" -path "*/csrc/*") $(shell find proto -name '*.proto' 2>/dev/null)
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
+INSTALLED := $(VENV)/.installed
 PYSPARK := $(VENV)/.spark
 PULSAR := $(VENV)/.pulsar
 
@@ -67,16 +68,20 @@ $(DEPS): pyproject.toml
 	@$(PY) -m pip install --quiet -r $(VENV)/requirements.txt
 	@touch $@
 
-# The modules are compiled in place; the editable install then only adds metadata and commands.
+# The modules are compiled in place.
 $(BUILT): $(DEPS) setup.py build_proto.py $(MODULES)
 	@echo "compiling the modules"
 	@$(PY) setup.py --quiet build_ext --inplace
-	@BOOKIE_MODULES_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
-	@echo $(CURDIR)/bookie/spark/discovered > $$($(PY) -c 'import site; print(site.getsitepackages()[0])')/bookie-spark.pth
 	@$(PY) -m compileall -q bookie admin   # otherwise every start compiles them if Python may not write bytecode
 	@touch $@
 
-build: $(BUILT)       ## create the virtual environment and build the compiled modules
+# The editable install then only adds metadata, commands, and the directories of the packages.
+$(INSTALLED): $(DEPS) setup.py | $(BUILT)
+	@BOOKIE_MODULES_BUILT=1 PYTHONWARNINGS=ignore $(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo $(CURDIR)/bookie/spark/discovered > $$($(PY) -c 'import site; print(site.getsitepackages()[0])')/bookie-spark.pth
+	@touch $@
+
+build: $(BUILT) $(INSTALLED)       ## create the virtual environment and build the compiled modules
 
 # --- run --------------------------------------------------------------------------------------------------------------
 ALIVE = [ -f run/bookie.pid ] && kill -0 "$$(cat run/bookie.pid)" 2>/dev/null
@@ -119,6 +124,9 @@ optional: build
 	@$(MAKE) --no-print-directory java || echo "there is no Java: the interop tests will be skipped"
 	@$(MAKE) --no-print-directory $(PYSPARK) || echo "there is no PySpark: the tests of bookie.spark will be skipped"
 
+# Where Python finds the packages of a tree.
+path_of = $(abspath $(1)):$(abspath $(1)/admin)
+
 # Each kind of build has its own tree, so that they never mix. mtimes are kept, so that only changes are compiled.
 define copy_tree
 	@mkdir -p $(1)
@@ -137,13 +145,13 @@ test-debug: $(DEPS)   ## run the tests of compiled modules on a build with bound
 	$(call copy_tree,$(DEBUG_TREE))
 	cd $(DEBUG_TREE) && BOOKIE_DEBUG=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace
 	@cd $(DEBUG_TREE) && $(abspath $(PY)) -m compileall -q bookie admin
-	cd $(DEBUG_TREE) && PYTHONPATH=$(abspath $(DEBUG_TREE)) $(abspath $(PY)) -m pytest $(PARALLEL) \
+	cd $(DEBUG_TREE) && PYTHONPATH=$(call path_of,$(DEBUG_TREE)) $(abspath $(PY)) -m pytest $(PARALLEL) \
 		$(DEBUG_TESTS) $(DEBUG_IGNORED) -m "$(MARKS) and not interop" $(PYTEST_ARGS)
 
 # Python itself is not built with the sanitizer, so its library must be loaded first.
 LIBASAN = $(shell gcc -print-file-name=libasan.so) $(shell gcc -print-file-name=libubsan.so)
 ASAN_ENV = env LD_PRELOAD="$(LIBASAN)" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	PYTHONMALLOC=malloc PYTHONPATH=$(abspath $(ASAN_TREE))
+	PYTHONMALLOC=malloc PYTHONPATH=$(call path_of,$(ASAN_TREE))
 
 asan: $(DEPS)         ## build the modules with checks of every memory access, bounds checks and asserts
 	@case "$(LIBASAN)" in */*\ */*) ;; *) echo "gcc has no libasan and libubsan: apt-get install libgcc-12-dev" >&2; exit 1 ;; esac
@@ -158,7 +166,7 @@ test-asan: asan       ## run the tests of the modules and of hostile clients on 
 # Reports of all processes of a run, including those that a test kills. Any report fails the run.
 LIBTSAN = $(shell gcc -print-file-name=libtsan.so)
 TSAN_REPORTS := $(abspath $(TSAN_TREE))/reports
-TSAN_ENV = env LD_PRELOAD="$(LIBTSAN)" PYTHONPATH=$(abspath $(TSAN_TREE)) \
+TSAN_ENV = env LD_PRELOAD="$(LIBTSAN)" PYTHONPATH=$(call path_of,$(TSAN_TREE)) \
 	TSAN_OPTIONS="suppressions=$(abspath $(TSAN_TREE))/tests/tsan.supp log_path=$(TSAN_REPORTS)/report exitcode=0 history_size=7"
 # The shadow memory of the sanitizer needs a fixed address layout, without address randomisation.
 FIXED_LAYOUT = $(shell setarch -R true 2>/dev/null && echo setarch -R)
@@ -192,7 +200,7 @@ lint-style: build
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	PATH=$(abspath $(VENV))/bin:$$PATH cython-lint bookie
-	PYTHONPATH=. $(VENV)/bin/lint-imports --no-cache
+	PYTHONPATH=.:admin $(VENV)/bin/lint-imports --no-cache
 	$(PYTEST) -q tests/test_tidy.py
 
 format: $(DEPS)       ## format the Python files with ruff
@@ -308,5 +316,5 @@ browser:              ## install Chromium for the tests of the console, which sk
 
 clean:                ## remove everything that was built or downloaded; run/ and its data stay
 	rm -rf build dist $(VENV) .java .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
-	rm -rf *.egg-info bookie/pb/*_pb2* admin/pb/*_pb2*
+	rm -rf *.egg-info bookie/pb/*_pb2*
 	find bookie admin perf tests \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} + 2>/dev/null || true

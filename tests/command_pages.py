@@ -10,12 +10,12 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.catalogue import COMMANDS as BKADMIN
-from admin.bkadmin.main import bkadmin
 from bookie.server.main import main as bookie_server
 from bookie.spark.bkpipe import bkpipe
 from bookie.spark.jobs import JOBS as BKPIPE
 from bookie.terminal.lazy import Command
+from bookie_admin.bkadmin.catalogue import COMMANDS as BKADMIN
+from bookie_admin.bkadmin.main import bkadmin
 
 PAGES = Path(__file__).resolve().parent.parent / "docs/commands"
 WIDTH = 110

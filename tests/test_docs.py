@@ -19,12 +19,12 @@ import pytest
 import yaml
 
 import bookie.client.aio
-from admin.bkadmin.main import bkadmin, run
 from bookie.client import Channel, Digest
 from bookie.local import LocalCluster
 from bookie.server.main import main as bookie_server
 from bookie.spark.bkpipe import bkpipe
 from bookie.storage.tools.list_records import LogRecords
+from bookie_admin.bkadmin.main import bkadmin, run
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 pytest_plugins = ["bookie.local.fixtures"]

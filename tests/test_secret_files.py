@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from admin.tls import http_context
 from bookie.admin_port.channel import read_token
 from bookie.auth import sasl, token
 from bookie.auth.settings import AuthSettings, ClientAuthSettings
@@ -15,6 +14,7 @@ from bookie.errors import ConfigurationError
 from bookie.secret_files import FILE_BYTES_MAX, SecretRefused, read_secret, read_secret_text
 from bookie.server.configuration.settings import AccessSettings
 from bookie.server.tls.contexts import make_context
+from bookie_admin.tls import http_context
 from tests.fixtures.certificates import Authority
 from tests.hostile.tls_peer import settings_of
 

@@ -13,7 +13,7 @@ from tests.fixtures.java_peer import JavaUnavailable, cache_directory, find_java
 DIRECTORY = os.environ.get("BOOKIE_WHEELS")
 WHEELS = sorted(Path(DIRECTORY).absolute().glob("*.whl")) if DIRECTORY else []
 PYTHONS = os.environ.get("BOOKIE_WHEEL_PYTHONS", sys.executable).split()
-TOP_LEVEL = ("bookie/", "bookie-", "admin/", "pyspark_bookkeeper")
+TOP_LEVEL = ("bookie/", "bookie-", "bookie_admin/", "pyspark_bookkeeper")
 SOURCES = (".c", ".h", ".pxd", ".pyx")
 LEDGER = """
 from bookie.client import BookKeeper

@@ -25,7 +25,7 @@ retry.
 """
 
 ROLES = ("admin", "operate", "read-data", "read", "metrics")
-"""The roles as they are spelled in a file of tokens, highest first; `admin.roles` defines them."""
+"""The roles as they are spelled in a file of tokens, highest first; `bookie_admin.roles` defines them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class Control(Protocol):
 
     @property
     def access(self) -> AccessSettings:
-        """The access control of the ports of planes (`admin.access`)."""
+        """The access control of the ports of planes (`bookie_admin.access`)."""
 
     @property
     def own_token(self) -> Path | None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
-from admin.roles import Role
 from bookie.admin_port.channel import ROLES, read_token
 from bookie.errors import ConfigurationError
 from bookie.server.configuration.settings import AccessSettings
+from bookie_admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
+from bookie_admin.roles import Role
 from tests.fixtures.draws import examples
 
 READER, OPERATOR = "r" * 16, "o" * 16

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from admin.door import Limits
-from admin.gateway import Gateway
-from admin.private_socket import PrivateSocket, peer_named
+from bookie_admin.door import Limits
+from bookie_admin.gateway import Gateway
+from bookie_admin.private_socket import PrivateSocket, peer_named
 
 WAIT_S = 60.0
 MIB = 1 << 20

@@ -14,9 +14,6 @@ from typing import Any
 import grpc
 import pytest
 
-from admin.access import Access
-from admin.interceptor import CallInterceptor, Share, WorkPool
-from admin.services.metrics import INTERVAL_MS_MAX, MetricsService
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
 from bookie.metadata import open_driver
@@ -26,6 +23,9 @@ from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
 from bookie.server.configuration.settings import AccessSettings
+from bookie_admin.access import Access
+from bookie_admin.interceptor import CallInterceptor, Share, WorkPool
+from bookie_admin.services.metrics import INTERVAL_MS_MAX, MetricsService
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.certificates import Authority
 

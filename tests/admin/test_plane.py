@@ -10,7 +10,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from admin.plane import STRANGERS_STREAMS_MAX, STRANGERS_WAITING_MAX, STREAMS_MAX, AdminPlane, open_plane
 from bookie.admin_port import own_token
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.errors import StartRefused
@@ -19,6 +18,7 @@ from bookie.pb import metrics_service_pb2_grpc
 from bookie.pb.metrics_service_pb2 import GetMetricsRequest
 from bookie.server.configuration.settings import AccessSettings, AdminSettings
 from bookie.server.control import discover
+from bookie_admin.plane import STRANGERS_STREAMS_MAX, STRANGERS_WAITING_MAX, STREAMS_MAX, AdminPlane, open_plane
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 

@@ -11,8 +11,6 @@ from google.protobuf import descriptor_pool, message_factory
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from admin.http.routes import ENDPOINTS
-from admin.roles import METHODS, ROUTES, Need, Role, needed_by_method, needed_by_route
 from bookie.errors import MetadataStoreError, SecurityError
 from bookie.metadata import open_driver
 from bookie.metadata.key_value.driver import COOKIES, INSTANCE, LEDGERS
@@ -24,6 +22,8 @@ from bookie.pb import (
     scrub_service_pb2,
     stored_service_pb2,
 )
+from bookie_admin.http.routes import ENDPOINTS
+from bookie_admin.roles import METHODS, ROUTES, Need, Role, needed_by_method, needed_by_route
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import BookieProcess
 

@@ -9,7 +9,6 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from admin.roles import METHODS, Role
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.client import ChannelV3, Digest
 from bookie.metadata import open_driver
@@ -23,6 +22,7 @@ from bookie.pb.bookie_service_pb2_grpc import BookieStub
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
 from bookie.pb.stored_service_pb2_grpc import StoredStub
+from bookie_admin.roles import METHODS, Role
 from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

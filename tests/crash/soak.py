@@ -18,10 +18,10 @@ from typing import Any
 
 import grpc
 
-from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata.key_value.driver import KeyValueDriver
 from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
+from bookie_admin.services.metadata_store import STREAMS_MAX, MetadataService
 from tests.crash.model import Model
 from tests.crash.peer import OK, Ledger, Peer, PeerLost
 from tests.crash.planned import PlannedBookie

@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 FLIPS = 300
-BKADMIN = [sys.executable, "-m", "admin.bkadmin.main"]
+BKADMIN = [sys.executable, "-m", "bookie_admin.bkadmin.main"]
 
 
 def damage(cluster: Cluster, rng: random.Random) -> None:

@@ -12,11 +12,11 @@ import pytest
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
-from admin.auditing import NAMED, SHOWN, LineLimit, of_http, of_message
-from admin.plane import AdminPlane
-from admin.roles import METHODS, ROUTES, Role
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import bookie_service_pb2, metadata_service_pb2
+from bookie_admin.auditing import NAMED, SHOWN, LineLimit, of_http, of_message
+from bookie_admin.plane import AdminPlane
+from bookie_admin.roles import METHODS, ROUTES, Role
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import BookieProcess
 

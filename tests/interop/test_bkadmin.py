@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from admin.bkadmin.main import run
+from bookie_admin.bkadmin.main import run
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer
 from tests.interop.conftest import MakeJavaBookie

@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from admin.http.routes import ROUTES
 from bookie.client import BookKeeper, ChannelV3
+from bookie_admin.http.routes import ROUTES
 from tests.admin.http.conftest import Port
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer, JavaUnavailable, find_http_peer

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from admin.bkadmin.main import run
 from bookie.client import BookKeeper
 from bookie.errors import IncorrectParameter, StartRefused
 from bookie.local import LocalCluster
+from bookie_admin.bkadmin.main import run
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 pytest_plugins = ["bookie.local.fixtures"]
@@ -102,7 +102,18 @@ def test_standalone_runs_until_it_is_told_to_end(tmp_path: Path) -> None:
     directory was given.
     """
     assert run(["standalone", "-s", "flushInterval"]) == 2
-    command = [sys.executable, "-m", "admin.bkadmin.main", "standalone", "-n", "1", "-p", "0", "-d", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "bookie_admin.bkadmin.main",
+        "standalone",
+        "-n",
+        "1",
+        "-p",
+        "0",
+        "-d",
+        str(tmp_path),
+    ]
     with subprocess.Popen(
         [*command, "-o", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

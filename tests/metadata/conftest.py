@@ -13,11 +13,11 @@ import grpc
 import pytest
 from kazoo.client import KazooClient
 
-from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.key_value.driver import KeyValueDriver
 from bookie.metadata.key_value.embedded import EmbeddedStore
+from bookie_admin.services.metadata_store import STREAMS_MAX, MetadataService
 from tests.fixtures.zookeeper import ZooKeeperServer
 
 SESSION_TIMEOUT_MS = 6000

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from admin.services.metadata_store import STREAMS_MAX, MetadataService
 from bookie.metadata.key_value.driver import KeyValueDriver
 from bookie.metadata.key_value.embedded import EmbeddedStore
+from bookie_admin.services.metadata_store import STREAMS_MAX, MetadataService
 
 
 def main() -> None:

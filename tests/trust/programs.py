@@ -141,5 +141,5 @@ def _sanitizers() -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "PYTHONMALLOC": "malloc",
-        "PYTHONPATH": str(SANITIZED.resolve()),
+        "PYTHONPATH": f"{SANITIZED.resolve()}:{SANITIZED.resolve() / 'admin'}",
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from admin.bkadmin.main import run
+from bookie_admin.bkadmin.main import run
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from admin.bkadmin.catalogue import INSTEAD
-from admin.bkadmin.loading import Latencies
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
+from bookie_admin.bkadmin.catalogue import INSTEAD
+from bookie_admin.bkadmin.loading import Latencies
 from tests.admin.bkadmin.conftest import BkAdmin
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from admin.bkadmin.catalogue import COMMANDS
-from admin.bkadmin.main import bkadmin as bkadmin_group
-from admin.bkadmin.main import run
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
+from bookie_admin.bkadmin.catalogue import COMMANDS
+from bookie_admin.bkadmin.main import bkadmin as bkadmin_group
+from bookie_admin.bkadmin.main import run
 from tests.admin.bkadmin.conftest import BkAdmin
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
@@ -66,7 +66,7 @@ def test_options_that_all_commands_have(name: str) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     """The first help page loads neither numpy nor gRPC."""
-    code = "import sys; from admin.bkadmin.main import run; run(['--help']); print('LOADED', *sys.modules)"
+    code = "import sys; from bookie_admin.bkadmin.main import run; run(['--help']); print('LOADED', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.partition("LOADED")[2].split())
     assert not loaded & {"numpy", "grpc", "google.protobuf", "kazoo", "rich", "yaml", "lmdb"}
@@ -110,7 +110,7 @@ def test_libraries_tell_nothing_of_their_own(uri: str) -> None:
     """The retries of kazoo and gRPC's reports of handshakes are not printed; there is one line with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as plain:
         where = uri.format(plain="{}:{}".format(*plain.getsockname()))
-        command = [sys.executable, "-m", "admin.bkadmin.main", "listbookies", "-u", where, "--timeout", "1"]
+        command = [sys.executable, "-m", "bookie_admin.bkadmin.main", "listbookies", "-u", where, "--timeout", "1"]
         answering = threading.Thread(target=_talk_in_clear, args=(plain,), daemon=True)
         answering.start()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -132,7 +132,7 @@ def _talk_in_clear(server: socket.socket) -> None:
 def test_what_runs_long_has_a_log() -> None:
     """Auto-recovery that waits for its metadata store logs so, in the format of a bookie; SIGTERM stops it."""
     uri = ("-u", "grpc://127.0.0.1:1")
-    command = [sys.executable, "-m", "admin.bkadmin.main", "autorecovery", *uri]
+    command = [sys.executable, "-m", "bookie_admin.bkadmin.main", "autorecovery", *uri]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert "stop it with SIGTERM or Ctrl-C" in running.stderr.readline()
@@ -148,7 +148,7 @@ def test_a_call_that_is_interrupted() -> None:
     """Ctrl-C while a bookie does not answer: one line, and the shells' exit code."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = "{}:{}".format(*silent.getsockname())
-        command = [sys.executable, "-m", "admin.bkadmin.main", "flush", "--admin", where, "--timeout", "60"]
+        command = [sys.executable, "-m", "bookie_admin.bkadmin.main", "flush", "--admin", where, "--timeout", "60"]
         with (
             subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as waiting,
             silent.accept()[0],

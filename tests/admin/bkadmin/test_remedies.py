@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from admin.bkadmin.catalogue import COMMANDS
-from admin.bkadmin.main import bkadmin
+from bookie_admin.bkadmin.catalogue import COMMANDS
+from bookie_admin.bkadmin.main import bkadmin
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMED = re.compile(r"bkadmin ([a-z][a-z_-]*)((?: -{1,2}[a-z][a-z-]*)*)")

@@ -257,7 +257,7 @@ class Watcher:
 @contextmanager
 def watching(*words: str) -> Iterator[Watcher]:
     """Start a `bkadmin` that keeps running."""
-    command = [sys.executable, "-m", "admin.bkadmin.main", *words]
+    command = [sys.executable, "-m", "bookie_admin.bkadmin.main", *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield Watcher(process)

@@ -20,7 +20,7 @@ LINES = [b"one", b"", b"three \xff", b"f" * 100_000]
 
 def bkadmin(cluster: LocalCluster, *words: object) -> subprocess.Popen[bytes]:
     """Start the command."""
-    command = [sys.executable, "-m", "admin.bkadmin.main", *map(str, words), "-u", cluster.uri]
+    command = [sys.executable, "-m", "bookie_admin.bkadmin.main", *map(str, words), "-u", cluster.uri]
     return subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from admin.http.hosts import Hosts
-from admin.http.request import Refused
-from admin.neighbours import is_ours
 from bookie.server.configuration.settings import HttpSettings
+from bookie_admin.http.hosts import Hosts
+from bookie_admin.http.request import Refused
+from bookie_admin.neighbours import is_ours
 from tests.admin.http.conftest import Cluster
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")

@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from admin.http.moving import Movers
 from bookie.errors import IllegalOperation
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
+from bookie_admin.http.moving import Movers
 
 SEEN_S = 20.0
 GONE = "bk9:3181"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from admin.http import self_test as module
-from admin.http.self_test import self_test
 from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.loader import load
 from bookie.server.lifecycle import Bookie
+from bookie_admin.http import self_test as module
+from bookie_admin.http.self_test import self_test
 from tests.fixtures.whole_bookie import whole_bookie
 
 SEEN_S = 60.0

@@ -285,7 +285,7 @@ class Rounds:
         victim = self._cluster.victim
         words = ["rebuild-db-ledgers-index", "--yes", "--conf", str(victim.conf), "-u", self._cluster.uri]
         done = subprocess.run(
-            [sys.executable, "-m", "admin.bkadmin.main", *words], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "bookie_admin.bkadmin.main", *words], capture_output=True, text=True, check=False
         )
         self._say(f"  a new index: {done.returncode} {_last_line(done.stdout + done.stderr)}")
 

@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 import grpc
 
-from admin.services.metadata_store import MetadataService
 from bookie.metadata.key_value import remote
 from bookie.metadata.key_value.driver import KeyValueDriver
 from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie.metadata.key_value.keys import NO_SESSION, Item
 from bookie.metadata.key_value.remote import RemoteStore
 from bookie.metadata.records.ledger_codec import parse_ledger
+from bookie_admin.services.metadata_store import MetadataService
 from tests.sim.events import Event
 
 __all__ = ["Connection", "Store"]

@@ -1,0 +1,52 @@
+"""The sanity test: writes a few entries through the bookie's own data port and reads them back. Any thread; it blocks.
+
+Its ledger has a new id and no metadata, so garbage collection removes it.
+"""
+
+import secrets
+import threading
+
+from bookie.client.channel.v3 import ChannelV3
+from bookie.client.entries.digest import Digest
+from bookie.errors import BookKeeperError
+from bookie.server.control import Control
+from bookie_admin.bookie_calls import ask
+
+__all__ = ["sanity"]
+
+ENTRIES = 10
+_one = threading.Lock()
+"""Held while a test runs: one at a time, whoever requests it."""
+
+
+def sanity(control: Control, timeout_s: float) -> str:
+    """Run the test, and note the result in the bookie's metrics.
+
+    Args:
+        control: the bookie.
+        timeout_s: how long to wait for each response, and for another test to end.
+
+    Returns:
+        What is wrong, as one line; "" if the test passed.
+    """
+    if not _one.acquire(timeout=timeout_s):
+        return f"another sanity test has been running for {timeout_s:g} s; retry later"
+    try:
+        ledger = control.metadata.ledgers.new_id()
+        problem = ask(control.metadata, control.bookie_id, timeout_s, lambda channel: _tried(channel, ledger))
+    except BookKeeperError as error:
+        problem = str(error)
+    finally:
+        _one.release()
+    control.note_sanity(passed=not problem)
+    return problem
+
+
+def _tried(channel: ChannelV3, ledger: int) -> str:
+    digest, payload = Digest.of(password=secrets.token_bytes(8)), secrets.token_bytes(100)
+    for entry in range(ENTRIES):
+        channel.add(ledger, entry, payload, digest=digest, lac=entry - 1, length=(entry + 1) * len(payload))
+    for entry in range(ENTRIES):
+        if bytes(digest.open(channel.read(ledger, entry), ledger, entry).payload) != payload:
+            return f"entry {entry}: the data read differs from what was written"
+    return ""
