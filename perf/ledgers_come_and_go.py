@@ -38,6 +38,8 @@ COLLECTION_S_MAX = 900.0
 LOOK_S = 0.05
 KEYS = {
     "gcWaitTime": "86400000",
+    "minorCompactionInterval": "86400",  # Apache BookKeeper refuses intervals that are shorter than gcWaitTime
+    "majorCompactionInterval": "172800",
     "flushInterval": str(FLUSH_MS),
     "logSizeLimit": str(LOG_BYTES_MAX),
     "httpServerEnabled": "true",

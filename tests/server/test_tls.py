@@ -2,9 +2,13 @@
 
 import logging
 import shutil
+import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,7 @@ from bookie.auth.token import TokenClient
 from bookie.server.configuration.errors import ConfigError
 from bookie.server.tls.ciphers import split
 from bookie.server.tls.contexts import TlsContexts, make_context
-from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.bookies import COMMAND, BookieProcess
 from tests.fixtures.certificates import Authority
 from tests.hostile.auth_frames import log_in
 from tests.hostile.local import local_bookie
@@ -60,6 +64,49 @@ def test_a_process_with_tls(bookies: Bookies, ca: Authority) -> None:
     for file in (keys["tlsKeyStore"], keys["tlsCertificatePath"]):
         assert not any(line in text for line in Path(file).read_text().split("\n") if len(line) > 20)
     assert "CN=" not in text
+
+
+DENIED = """
+import ctypes, os, sys
+PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0):
+    sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""A program that runs another one which gets no executable memory that it could write before."""
+
+
+def test_a_process_without_executable_memory(bookies: Bookies, ca: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """TLS on the data port, the HTTP port and the admin port works under `MemoryDenyWriteExecute` of systemd."""
+    denied = [sys.executable, "-c", DENIED]
+    probe = subprocess.run([*denied, sys.executable, "-c", ""], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        pytest.skip(probe.stderr)
+    gain = "import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)"
+    assert subprocess.run([*denied, sys.executable, "-c", gain], capture_output=True, check=False).returncode
+    monkeypatch.setattr("tests.fixtures.bookies.COMMAND", [*denied, *COMMAND])
+    party = ca.issue("admin", hosts=["127.0.0.1"])
+    (bookie,) = bookies(
+        1,
+        httpServerEnabled="true",
+        httpServerPort="0",
+        httpServerTlsEnable="true",
+        adminTlsCertificatePath=str(party.certificate),
+        adminTlsKeyPath=str(party.key),
+        adminTlsClientCaPath=str(ca.certificate),
+        adminTlsSubjects="admin:*",
+        **keys_of(ca, tlsClientAuthentication="true"),
+    )
+    context = client_context(ca, ca.issue("client"))
+    with TlsPeer(bookie.address, context) as peer:
+        assert peer.ask(add(1, 0, b"x")).code == 0
+    with closing(HTTPSConnection(bookie.planes["http"], context=context)) as http:
+        http.request("GET", "/livez")
+        assert http.getresponse().status == 200
+    host, port = bookie.admin.split(":")
+    with socket.create_connection((host, int(port))) as plain, context.wrap_socket(plain, server_hostname=host) as grpc:
+        assert grpc.version()
 
 
 def test_a_process_that_requires_tls(bookies: Bookies, ca: Authority, tmp_path: Path) -> None:
