@@ -82,8 +82,8 @@ class AdminPlane:
         self._strangers = Share(
             calls=STRANGERS_THREADS, waiting_max=STRANGERS_WAITING_MAX, streams_max=STRANGERS_STREAMS_MAX
         )
-        self._interceptor = CallInterceptor(Access(control.access, control.own_token), self._known, self._strangers)
-        self._own_token = control.own_token
+        self._control = control
+        self._interceptor: CallInterceptor | None = None
         self._signpost: Signpost | None = None
         sessions = SessionLimits(control.access.sessions_max, control.access.sessions_per_peer_max)
         store = getattr(control.metadata, "store", None)
@@ -99,20 +99,27 @@ class AdminPlane:
         self._server: grpc.Server | None = None
 
     def check(self) -> None:
-        """Read the TLS files; the constructor has read the tokens file.
+        """Read the files of tokens and of TLS.
 
         Raises:
             ConfigurationError: a file cannot be used.
         """
+        Access(self._settings)
         if self._settings.tls_certificate:
             server_credentials(self._settings)
+
+    def listen(self) -> None:
+        """Do nothing: gRPC's health service is `SERVING` only while the whole port is open."""
 
     def start(self) -> tuple[str, int]:
         """Bind and serve; return the bound host and port.
 
         Raises:
+            ConfigurationError: the tokens file cannot be used.
             StartRefused: the port cannot be bound.
         """
+        own_token = self._control.own_token
+        self._interceptor = CallInterceptor(Access(self._settings, own_token), self._known, self._strangers)
         limits = self._limits
         options = (
             *OPTIONS,
@@ -134,8 +141,8 @@ class AdminPlane:
         else:
             server.add_insecure_port(where)
         self._server = server
-        if self._own_token is not None:
-            self._signpost = Signpost(self._host, port, self._own_token)
+        if own_token is not None:
+            self._signpost = Signpost(self._host, port, own_token)
             self._signpost.start()
         server.start()
         self._gateway.start()
@@ -160,7 +167,8 @@ class AdminPlane:
             self._gateway = None
         for share in (self._known, self._strangers):
             share.pool.shutdown()
-        self._interceptor.close()
+        if self._interceptor is not None:
+            self._interceptor.close()
 
     def stats(self) -> Mapping[str, int | float]:
         """Return metrics of the port's connections."""

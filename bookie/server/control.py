@@ -58,6 +58,10 @@ class Control(Protocol):
         """`starting`, `writable`, `read-only`, `stopping` or `stopped`."""
 
     @property
+    def awaits(self) -> str:
+        """What a start waits for, as the end of a sentence; empty if it waits for nothing."""
+
+    @property
     def admin_host(self) -> str:
         """The address of the admin plane."""
 
@@ -158,6 +162,11 @@ class Plane(Protocol):
 
     def check(self) -> None:
         """Read what a start will need. Raises ConfigurationError."""
+
+    def listen(self) -> None:
+        """Begin to answer probes if this plane has any. It is called before the start reaches the metadata store or
+        a disk, so nothing else is answered before `start`. Raises StartRefused.
+        """
 
     def start(self) -> tuple[str, int]:
         """Begin to serve, and return the bound address. Raises StartRefused."""

@@ -8,14 +8,13 @@ directories before their cookies are validated.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bookie.admin_port import own_token
 from bookie.auth.registry import open_server
 from bookie.errors import BookKeeperError, MetadataStoreError, StartRefused
 from bookie.metadata import open_driver
@@ -31,7 +30,6 @@ from bookie.server.control import (
     BookieDirectories,
     Plane,
     Service,
-    discover,
     discover_services,
     discover_startup_checks,
 )
@@ -43,6 +41,7 @@ from bookie.server.disks.state import DiskState
 from bookie.server.disks.watched import make_monitor, restore_status
 from bookie.server.metrics.bookie import BookieMetrics
 from bookie.server.mode import Mode
+from bookie.server.planes import make_token, open_planes, start_planes
 from bookie.server.process import budget
 from bookie.server.process.progress import ProgressReport
 from bookie.server.process.shares import shared_out
@@ -67,7 +66,6 @@ __all__ = ["Addresses", "Bookie"]
 
 log = logging.getLogger(__name__)
 
-PLANE_GRACE_S = 1.0
 DRAIN_SHARE = 0.3
 """The share of the time for a stop that outstanding responses may take."""
 MODE_WAIT_S = 10.0
@@ -122,11 +120,12 @@ class Bookie:
         self.client_keys = dict(settings.recovery.keys)
         self.recovery = self.client_keys if settings.recovery.enabled else None
         self._metrics = BookieMetrics(self._storage, self._data_port, self.disks, settings.statistics)
-        self._planes: list[Plane] = []
+        self._planes: dict[str, Plane] = {}
         self._services: list[Service] = []
         self._undo = ExitStack()
         self._hurry = threading.Event()
         self._phase = "starting"
+        self._awaits = ""
         self._sane = -1
 
     def start(self, go_on: Callable[[], None]) -> Addresses:
@@ -157,13 +156,18 @@ class Bookie:
             return self._phase
         return "read-only" if self._mode.read_only else "writable"
 
+    @property
+    def awaits(self) -> str:
+        """What the start waits for, as the end of a sentence; empty if it waits for nothing."""
+        return self._awaits
+
     def stats(self) -> Mapping[str, int | float]:
         """Return counters and gauges of storage, data port, disks, garbage collection, planes and services."""
         garbage = self.garbage.stats() if self.garbage else {}
         scrub = self.scrub.stats() if self.scrub else {}
         own = {"sanity": self._sane, **self._storage.stats(), **self._data_port.stats()}
         own.update({**self.disks.stats(), **garbage, **scrub})
-        for plane in list(self._planes):
+        for plane in self._planes.values():
             own.update(plane.stats())
         for service in list(self._services):
             own.update(service.stats())
@@ -238,6 +242,7 @@ class Bookie:
         self._check_memory()
         check_ports(self._ports(), free=True)
         check_parts(self)
+        self._planes = open_planes(self, undo)
         directories = Directories(self._directories())
         directories.acquire()
         undo.callback(directories.abandon)
@@ -255,11 +260,13 @@ class Bookie:
         undo.callback(self._stop_data_port)
         self._watch_threads(undo, self._data_port.threads())
         log.info("data port open", extra={"host": data[0], "port": data[1]})
-        planes = self._start_planes(undo)
-        self._register(undo, data[1], planes.get("http"))
+        if self.admin_port >= 0 or self.http.enabled:
+            self.own_token = make_token(settings.storage.ledger_directories[0])
+        addresses = start_planes(self._planes, undo)
+        self._register(undo, data[1], addresses.get("http"))
         self._scrub(undo)
         self._start_services(undo)
-        return Addresses(data, planes)
+        return Addresses(data, addresses)
 
     def _directories(self) -> list[Path]:
         """Return all directories that this process must own, including that of the embedded metadata store."""
@@ -295,7 +302,8 @@ class Bookie:
         where = parse_uri(self._settings.metadata.service_uri)
         if where.scheme == "lmdb":
             undo.callback(directories.empty_if_made, Path(where.path))
-        start_patiently(self.metadata.start, self._settings.metadata.startup_timeout_ms, go_on)
+        with self._waiting("its metadata store"):
+            start_patiently(self.metadata.start, self._settings.metadata.startup_timeout_ms, go_on)
         undo.callback(self.metadata.stop)
         if where.scheme == "lmdb" and not self.metadata.cluster.is_initialized():
             log.info("new cluster", extra={"instance_id": self.metadata.cluster.initialize(), "store": where.path})
@@ -323,6 +331,7 @@ class Bookie:
             self._after_unclean_end(dirty, lost)
         begun = time.monotonic()
         with (
+            self._waiting("the replay of its journals"),
             ProgressReport("replaying journals", go_on) as replayed,
             ProgressReport("scanning entry logs", go_on) as scanned,
         ):
@@ -418,32 +427,14 @@ class Bookie:
         grace = 0.0 if self._hurry.is_set() else DRAIN_SHARE * self._settings.server.shutdown_timeout_ms / 1000
         self._data_port.stop(grace)
 
-    def _start_planes(self, undo: ExitStack) -> dict[str, tuple[str, int]]:
-        """Start the planes, and return the address of each that has something to serve."""
-        addresses = {}
-        if self.admin_port >= 0 or self.http.enabled:
-            self.own_token = self._make_token()
-        for name, factory in discover():
-            plane = factory(self)
-            if plane is None:
-                continue
-            undo.callback(plane.stop, PLANE_GRACE_S)
-            self._planes.append(plane)
-            host, port = addresses[name] = plane.start()
-            log.info("plane open", extra={"plane": name, "host": host, "port": port})
-        return addresses
-
-    def _make_token(self) -> Path | None:
-        """Create the bookie's own token; return None if it cannot be written, as on a full disk, so that only
-        configured ones are valid.
-        """
-        directory = self._settings.storage.ledger_directories[0]
+    @contextmanager
+    def _waiting(self, what: str) -> Generator[None]:
+        """Tell probes what the start waits for while the block runs."""
+        self._awaits = what
         try:
-            return own_token.make(directory)
-        except OSError as error:
-            facts = {"directory": directory, "error": error.strerror}
-            log.warning("the bookie's own token cannot be written; only configured tokens are valid", extra=facts)
-            return None
+            yield
+        finally:
+            self._awaits = ""
 
     def _start_services(self, undo: ExitStack) -> None:
         started = set()

@@ -16,7 +16,7 @@ from bookie.errors import StartRefused
 from bookie.metadata import open_driver
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.metadata.driver import MetadataDriver
-from bookie.server import checking, lifecycle
+from bookie.server import checking, lifecycle, planes
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.whole_bookie import new_bookie, whole_bookie
 
@@ -94,7 +94,7 @@ def test_after_a_kill_without_a_check_to_run(tmp_path: Path, monkeypatch: pytest
         pass
 
 
-@pytest.mark.parametrize("broken", ["start", "check"])
+@pytest.mark.parametrize("broken", ["check", "listen", "start"])
 def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """What a plane took before its start or check failed is released. A start checks it first, and releases it."""
     seen: list[str] = []
@@ -105,14 +105,14 @@ def test_a_plane_that_breaks_off_is_tidied_up(tmp_path: Path, monkeypatch: pytes
     def stop(_grace_s: float) -> None:
         seen.append("stopped")
 
-    plane = SimpleNamespace(check=lambda: None, start=lambda: ("", 0), stop=stop, stats=dict)
+    plane = SimpleNamespace(check=lambda: None, listen=lambda: None, start=lambda: ("", 0), stop=stop, stats=dict)
     setattr(plane, broken, fail)
-    for module in (lifecycle, checking):
+    for module in (planes, checking):
         monkeypatch.setattr(module, "discover", lambda: iter([("broken", lambda _: plane)]))
     bookie = new_bookie(tmp_path)
     with pytest.raises(StartRefused, match="it cannot"):
         bookie.check() if broken == "check" else bookie.start(lambda: None)
-    assert seen == ["stopped"] * (1 if broken == "check" else 2)
+    assert seen == ["stopped"] * {"check": 1, "listen": 2, "start": 3}[broken]
 
 
 @pytest.mark.thorough

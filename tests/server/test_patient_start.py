@@ -1,5 +1,6 @@
-"""A start that waits for its metadata store: nothing is served, nothing stays behind, and it continues by itself."""
+"""A start that waits for its metadata store: only probes are served, nothing stays behind, and it goes on by itself."""
 
+import http.client
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.ports import free_port
 from tests.server.test_refusals import snapshot
 
 Bookies = Callable[..., list[BookieProcess]]
@@ -30,8 +32,40 @@ def launched(bookie: BookieProcess, tmp_path: Path) -> tuple[int, list[str]]:
     return ready, told
 
 
+def asked(port: int, path: str) -> tuple[int, str]:
+    """Send a GET request to an HTTP port, and return the status and the text of the answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_probes_while_it_waits(new_bookies: Bookies, tmp_path: Path) -> None:
+    """The HTTP port says that the bookie lives, what it waits for, and refuses the rest; no file is written."""
+    owner, other = new_bookies(2, zkTimeout="1000")
+    other.settings |= {"httpServerEnabled": "true", "httpServerPort": str(free_port())}
+    port = int(other.settings["httpServerPort"])
+    ready, _ = launched(other, tmp_path)
+    assert asked(port, "/livez") == (200, "alive: starting\n")
+    assert asked(port, "/healthz") == (200, "ok: starting\n")
+    waits = "the bookie is starting, and waits for its metadata store"
+    assert asked(port, "/readyz") == (503, f"not ready: {waits}\n")
+    assert asked(port, "/api/v1/bookie/is_ready")[0] == 503
+    for path in ("/metrics", "/", "/api/v1/bookie/list_bookies"):
+        assert asked(port, path) == (503, f"{waits}; until it serves, only probes are answered")
+    assert set(snapshot(other).values()) == {"directory"}
+    owner.start()
+    other.ready(ready)
+    assert asked(port, "/readyz") == (200, "ready: writable\n")
+    assert asked(port, "/metrics")[0] == 200
+    assert other.stop() == 0
+
+
 def test_a_store_that_comes_later(new_bookies: Bookies, tmp_path: Path) -> None:
-    """Until then the bookie's ports are closed and systemd does not take it for ready; then it serves."""
+    """Until then the data port is closed and systemd does not take it for ready; then it serves."""
     owner, other = new_bookies(2, zkTimeout="1000")
     ready, told = launched(other, tmp_path)
     assert WAITS in other.log_text()

@@ -20,7 +20,7 @@ from bookie_admin.auditing import of_http
 from bookie_admin.http.files import File
 from bookie_admin.http.hosts import Hosts, check_origin
 from bookie_admin.http.moving import Movers
-from bookie_admin.http.request import HttpRequest, Parameters, Refused, Reply, RequestThreads, reply_text
+from bookie_admin.http.request import HttpRequest, Parameters, Refused, Reply, RequestThreads, reply_text, told
 from bookie_admin.http.routes import ROUTES, Answer
 from bookie_admin.neighbours import is_ours
 from bookie_admin.roles import Role
@@ -48,11 +48,12 @@ log = logging.getLogger(__name__)
 
 
 class Application:
-    """The ASGI application of the HTTP port.
+    """The ASGI application of the HTTP port. Until `open` it answers only probes, while a start waits for the metadata
+    store or replays journals.
 
     Args:
         control: the bookie.
-        access: its access rules.
+        access: its access rules until `open`, which are those of the configuration.
         movers: the decommissions started through this port.
         files: the files of the console, by path.
     """
@@ -65,6 +66,12 @@ class Application:
         self._threads = RequestThreads(control.http.threads)
         self._hosts = Hosts(control.http, control.names)
         self._timeout_s = control.http.request_timeout_ms / 1000
+        self._opened = False
+
+    def open(self, access: Access) -> None:
+        """Answer all requests from now on, by these access rules."""
+        self._access = access
+        self._opened = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -101,6 +108,8 @@ class Application:
         self._hosts.check(request.headers.get("host"))
         if len(request.url.query) > QUERY_BYTES_MAX:
             raise Refused(414, f"the query is longer than {QUERY_BYTES_MAX} bytes")
+        if not self._opened and not _is_probe(path, method):
+            raise Refused(503, f"{told(self._control)}; until it serves, only probes are answered")
         file = self._files.get(path)
         if file is not None and method == "GET":
             headers |= {"cache-control": "no-cache", "etag": file.tag}
@@ -193,6 +202,11 @@ class Application:
             return reply_text("forbidden. Should be GET method", 403)
         status = 405 if path in ("/api/v1/bookie/gc", "/api/v1/bookie/entry_location_compact") else 404
         return reply_text(f"Not found method. Should be {' or '.join(answers)} method", status)
+
+
+def _is_probe(path: str, method: str) -> bool:
+    answer = ROUTES.get(path, {}).get(method)
+    return answer is not None and answer.need.role is None
 
 
 def _is_ours(request: Request) -> bool:

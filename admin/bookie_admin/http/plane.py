@@ -85,26 +85,26 @@ class HttpPlane:
 
     def __init__(self, control: Control) -> None:
         self._settings = control.http
+        self._control = control
         self._movers = Movers(control.metadata)
-        self._application = Application(
-            control, Access(control.access, control.own_token), self._movers, console_files()
-        )
+        self._application = Application(control, Access(control.access), self._movers, console_files())
         self._self_test = self_test(control) if control.http.self_test else None
         self._certificates = control.access
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None
+        self._address = ("", 0)
 
     def check(self) -> None:
-        """Read the TLS files.
+        """Read the TLS files; the constructor has read the tokens file.
 
         Raises:
             ConfigurationError: a file cannot be used.
         """
         self._tls()
 
-    def start(self) -> tuple[str, int]:
-        """Bind and serve; return the bound host and port.
+    def listen(self) -> None:
+        """Bind, and answer probes; other requests are refused until `start`.
 
         Raises:
             StartRefused: the port cannot be bound, or the server does not start.
@@ -126,9 +126,21 @@ class HttpPlane:
                 f"httpServerPort={self._settings.port}: the HTTP server cannot start ({why}); correct it, or set"
                 " httpServerEnabled=false"
             ) from self._failure
+        self._address = str(host), int(port)
+
+    def start(self) -> tuple[str, int]:
+        """Serve everything; return the bound host and port.
+
+        Raises:
+            ConfigurationError: the tokens file cannot be used.
+            StartRefused: the port cannot be bound, or the server does not start.
+        """
+        if self._server is None:
+            self.listen()
+        self._application.open(Access(self._control.access, self._control.own_token))
         if self._self_test is not None:
             self._self_test.start()
-        return str(host), int(port)
+        return self._address
 
     def _configuration(self) -> uvicorn.Config:
         config = uvicorn.Config(

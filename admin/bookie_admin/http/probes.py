@@ -4,11 +4,12 @@ Probes run on the event loop and must not wait for anything; metrics run on `Req
 
 `/livez` (and Apache BookKeeper's `/heartbeat`): the process responds. `/healthz`: the bookie has not failed, even if
 it is busy starting. `/readyz`: it is registered and serves requests. An orchestrator restarts the bookie by the first
-two, and routes requests by the third.
+two, and routes requests by the third. They are answered from the beginning of a start on, before the metadata store is
+reached and before a disk is touched.
 """
 
 from bookie.metrics.text import content_type, wants_openmetrics, write
-from bookie_admin.http.request import SERVING, HttpRequest, Refused, Reply, reply_text
+from bookie_admin.http.request import SERVING, HttpRequest, Refused, Reply, reply_text, told
 
 __all__ = ["healthz", "heartbeat", "livez", "metrics", "readyz"]
 
@@ -35,10 +36,12 @@ def healthz(request: HttpRequest) -> Reply:
 
 
 def readyz(request: HttpRequest) -> Reply:
-    """Reply whether the bookie is registered and serves requests, with its state, which says whether it is writable."""
+    """Reply whether the bookie is registered and serves requests, with its state, which says whether it is writable, or
+    what a start waits for.
+    """
     if request.control.state in SERVING:
         return reply_text(f"ready: {request.control.state}\n")
-    return reply_text(f"not ready: the bookie is {request.control.state}\n", 503)
+    return reply_text(f"not ready: {told(request.control)}\n", 503)
 
 
 def metrics(request: HttpRequest) -> Reply:

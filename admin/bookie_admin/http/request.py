@@ -26,6 +26,7 @@ __all__ = [
     "RequestThreads",
     "SERVING",
     "TEXT",
+    "told",
 ]
 
 TEXT = "text/plain; charset=utf-8"
@@ -142,6 +143,11 @@ def reply_text(text: str, status: int = 200) -> Reply:
 def reply_json(value: Any, status: int = 200) -> Reply:
     """Return a reply of indented JSON, as Apache BookKeeper formats it."""
     return Reply(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace"), JSON, status)
+
+
+def told(control: Control) -> str:
+    """Return the state of a bookie as a sentence, with what its start waits for."""
+    return f"the bookie is {control.state}" + (f", and waits for {control.awaits}" if control.awaits else "")
 
 
 class RequestThreads:
