@@ -1,6 +1,7 @@
 """How the compiled modules are built; everything static is in pyproject.toml."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,7 @@ if SANITIZE:
     COMPILE += ["-fno-omit-frame-pointer", "-fno-sanitize=alignment", *CHECKS]
 if SANITIZE == "thread":
     COMPILE.append("-Wno-tsan")  # fences only order atomic accesses; none of them prevents a race of plain memory
+LINK = re.compile(r"\[([^]]+)\]\((?!https?://)[^)]+\)")
 QUIET = ["-Wno-unused-function", "-Wno-sign-compare", "-Wno-format-truncation"]  # warnings about generated code
 
 
@@ -98,8 +100,16 @@ class BuildPython(build_py):
             shutil.copytree(HERE / "conf", Path(self.build_lib) / "bookie/samples", dirs_exist_ok=True)
 
 
+def description() -> str:
+    """Return README.md for a package index, where links to files of the repository lead nowhere: their texts remain."""
+    title, text = LINK.sub(r"\1", (HERE / "README.md").read_text()).split("\n", 1)
+    return f"{title}\n\nFiles that this page names are in the project's repository.\n{text}"
+
+
 build_proto.generate()
 setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
     # `make` compiles the modules in place first, and installs only metadata and commands then.
     ext_modules=[] if os.environ.get("BOOKIE_MODULES_BUILT") == "1" else extensions(),
     cmdclass={"build_ext": BuildModules, "build_py": BuildPython},

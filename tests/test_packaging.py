@@ -1,11 +1,13 @@
 """What a source distribution and a wheel contain, and that making the former compiles nothing."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -45,15 +47,25 @@ def test_a_source_distribution(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_wheel_has_names_of_its_own(tmp_path: Path) -> None:
+def test_a_wheel(tmp_path: Path) -> None:
     """All top-level names are the project's, so that none can collide with a user's package; `pyspark_bookkeeper*` are
     the names by which Spark finds the formats. Of `bookie_admin` every file is there. Compiled modules are left out.
+
+    The description for a package index is README.md, and every link in it leads somewhere from there, too.
     """
     tree, archive = packed("bdist_wheel", tmp_path, BOOKIE_MODULES_BUILT="1")
     with zipfile.ZipFile(archive) as opened:
         held = {name for name in opened.namelist() if ".dist-info/" not in name}
+        (described,) = (name for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(opened.read(described))
     tops = {name.partition("/")[0] for name in held}
     assert {name for name in tops if not (name.startswith("pyspark_bookkeeper") and name.endswith(".py"))} == NAMES
     ours = {str(path.relative_to(tree / "admin")) for path in (tree / "admin").rglob("*") if path.is_file()}
     assert len(ours) > 100
     assert ours - held == set()
+    text = str(metadata.get_payload())
+    assert metadata["Description-Content-Type"].startswith("text/markdown")
+    assert "docs/install.md" in text
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links
+    assert [link for link in links if not link.startswith("https://")] == []
