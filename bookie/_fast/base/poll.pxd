@@ -7,3 +7,4 @@ cdef extern from "<poll.h>" nogil:
         short revents
     int poll(pollfd*, unsigned long, int) noexcept
     short POLLIN
+    short POLLOUT

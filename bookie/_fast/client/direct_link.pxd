@@ -47,6 +47,7 @@ cdef class DirectLink:
     cdef size_t usual            # of the last frame
     cdef Expected expected[EXPECTED_MAX]
     cdef readonly int outstanding
+    cdef bint greeted            # the response to START_TLS was received, which Java's bookie repeats inside TLS
     cdef bint open
     cdef bint busy               # a thread is in one of its methods
     cdef readonly int outcome    # of the last call, an Outcome
@@ -59,12 +60,13 @@ cdef class DirectLink:
     cdef void end(self, Outcome outcome)
     cdef void ask(self, int32_t op, int64_t ledger, int64_t entry, int64_t count) noexcept
     cdef Outcome fill(self) noexcept nogil
+    cdef bint unasked(self) noexcept nogil
     cdef Outcome converse(self, const uint8_t* request, size_t size, size_t* sent, bint receive) noexcept nogil
     cdef bint attend(self, const uint8_t* request, size_t size, bint receive) except -1
     cdef bint identify(self, Response* row, Expected* request)
     cdef bint fail(self, Outcome outcome) noexcept
     cdef AnswerMemory release(self)
-    cdef void drop(self) noexcept
+    cdef void drop(self) noexcept nogil
     cdef size_t batch_frame(self, int64_t ledger, int64_t start, int32_t count, int64_t size, uint8_t* frame) noexcept
     cdef object entry_of(self, const Response* row, object digester, const Expected* request)
     cdef object run_of(self, const Response* row, object digester, const Expected* request)

@@ -18,7 +18,7 @@ from bookie._fast.client.direct_socket cimport (
     socket_send,
     socket_set_tick,
 )
-from bookie._fast.client.framing_v2 cimport batch_frame_v2, response_row
+from bookie._fast.client.framing_v2 cimport batch_frame_v2, is_start_tls, response_row
 from bookie._fast.client.framing_v3 cimport (
     BatchAnswer,
     batch_answer_find,
@@ -60,7 +60,7 @@ LATE, LOST, MALFORMED, REFUSED, INVALID = <int> late, <int> lost, <int> malforme
 cdef class DirectLink:
     """A connected, encrypted and authenticated connection, or one on which `exchange` still does the latter.
 
-    `owner` is a socket, or a pyOpenSSL connection over one if `encrypted`; the link closes it.
+    `owner` is a socket, or, if `encrypted`, a pyOpenSSL connection over one that does not block; the link closes it.
     """
 
     def __cinit__(self, owner, uint32_t frame_bytes_max, double patience_s, *, bint v3, bint encrypted=False):
@@ -176,7 +176,9 @@ cdef class DirectLink:
                 if self.need > self.frame_bytes_max or self.need == FRAME_PREFIX:
                     return malformed
             if self.need and self.held >= self.need:
-                return DONE
+                if not self.unasked():
+                    return DONE
+                continue
             if self.need > self.memory.capacity:
                 return NO_ROOM
             room = self.memory.capacity - self.held
@@ -189,6 +191,16 @@ cdef class DirectLink:
             if outcome != DONE:
                 return outcome
             self.held += got
+
+    cdef bint unasked(self) noexcept nogil:
+        """Drop the received frame if it is the response to START_TLS, once; return whether it was."""
+        if self.socket.ssl == NULL or self.greeted:
+            return False
+        if not is_start_tls(self.memory.data + FRAME_PREFIX, <uint32_t> (self.need - FRAME_PREFIX)):
+            return False
+        self.greeted = True
+        self.drop()
+        return True
 
     cdef Outcome converse(self, const uint8_t* request, size_t size, size_t* sent, bint receive) noexcept nogil:
         cdef Outcome outcome
@@ -252,7 +264,7 @@ cdef class DirectLink:
         self.usual, self.held, self.need = self.need, more, 0
         return whole
 
-    cdef void drop(self) noexcept:
+    cdef void drop(self) noexcept nogil:
         """Drop the frame, whose content was copied or is not wanted."""
         memmove(self.memory.data, self.memory.data + self.need, self.held - self.need)
         self.usual, self.held, self.need = self.need, self.held - self.need, 0

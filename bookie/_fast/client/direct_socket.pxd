@@ -1,7 +1,8 @@
 """Sending and receiving on a socket that one thread at a time uses, in clear text or through TLS, with time limits.
 
-The socket blocks, and the kernel ends each of its calls after `tick_ns` (SO_RCVTIMEO and SO_SNDTIMEO), so a limit is
-noticed without a further system call. No GIL. The owner of the struct owns the descriptor and the SSL.
+Without TLS the socket blocks, and the kernel ends each of its calls after `tick_ns` (SO_RCVTIMEO and SO_SNDTIMEO), so a
+limit is noticed without a further system call. With TLS it does not block, because a call of OpenSSL that has received
+only a part of what it needs would wait for the rest. No GIL. The owner of the struct owns the descriptor and the SSL.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t

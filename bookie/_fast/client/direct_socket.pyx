@@ -4,7 +4,7 @@ from libc.limits cimport INT_MAX
 from posix.time cimport timeval
 
 from bookie._fast.base.openssl_c cimport SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE, openssl
-from bookie._fast.base.poll cimport POLLIN, poll, pollfd
+from bookie._fast.base.poll cimport POLLIN, POLLOUT, poll, pollfd
 from bookie._fast.base.sync cimport now_ns
 
 cdef extern from "<sys/socket.h>" nogil:
@@ -43,19 +43,33 @@ cdef Outcome await_ready(DirectSocket* socket, short events, int64_t deadline_ns
     return DONE if n > 0 else LATE
 
 
-cdef Outcome outcome_of(DirectSocket* socket, ssize_t n) noexcept nogil:
+cdef Outcome outcome_of(DirectSocket* socket, ssize_t n, int64_t deadline_ns) noexcept nogil:
     """Return what a call that moved no bytes means: DONE if it ended after a tick, so that the caller tries again."""
     cdef int error = errno
-    cdef int reason
     if socket.ssl != NULL:
-        reason = openssl.ssl_get_error(socket.ssl, <int> n)
-        if reason != SSL_ERROR_WANT_READ and reason != SSL_ERROR_WANT_WRITE:
-            return LOST
-    elif n == 0:
+        return sealed_wait(socket, <int> n, deadline_ns)
+    if n == 0:
         return LOST
     if error == EINTR:
         return INTERRUPTED
-    return DONE if error == EAGAIN else LOST
+    if error != EAGAIN:
+        return LOST
+    return LATE if now_ns() >= deadline_ns else DONE
+
+
+cdef Outcome sealed_wait(DirectSocket* socket, int result, int64_t deadline_ns) noexcept nogil:
+    """Wait for a tick at most, until the socket is ready for what OpenSSL needs: DONE if the caller should try again."""
+    cdef int reason = openssl.ssl_get_error(socket.ssl, result)
+    cdef int64_t left = deadline_ns - now_ns()
+    cdef pollfd one
+    if reason != SSL_ERROR_WANT_READ and reason != SSL_ERROR_WANT_WRITE:
+        return LOST
+    if left <= 0:
+        return LATE
+    one.fd, one.events, one.revents = socket.fd, POLLIN if reason == SSL_ERROR_WANT_READ else POLLOUT, 0
+    if poll(&one, 1, <int> ((min(left, socket.tick_ns) + MS - 1) // MS)) < 0:
+        return INTERRUPTED if errno == EINTR else LOST
+    return DONE
 
 
 cdef Outcome socket_send(DirectSocket* socket, const uint8_t* data, size_t size, int64_t deadline_ns,
@@ -73,11 +87,9 @@ cdef Outcome socket_send(DirectSocket* socket, const uint8_t* data, size_t size,
         if n > 0:
             sent[0] += <size_t> n
             continue
-        outcome = outcome_of(socket, n)
+        outcome = outcome_of(socket, n, deadline_ns)
         if outcome != DONE:
             return outcome
-        if now_ns() >= deadline_ns:
-            return LATE
     return DONE
 
 
@@ -86,7 +98,7 @@ cdef Outcome socket_receive(DirectSocket* socket, uint8_t* to, size_t room, int6
     cdef Outcome outcome
     cdef ssize_t n
     while True:
-        if socket.ssl == NULL or not openssl.ssl_pending(socket.ssl):
+        if socket.ssl == NULL:
             outcome = await_ready(socket, POLLIN, deadline_ns)
             if outcome != DONE:
                 return outcome
@@ -98,8 +110,6 @@ cdef Outcome socket_receive(DirectSocket* socket, uint8_t* to, size_t room, int6
         if n > 0:
             got[0] = <size_t> n
             return DONE
-        outcome = outcome_of(socket, n)
+        outcome = outcome_of(socket, n, deadline_ns)
         if outcome != DONE:
             return outcome
-        if now_ns() >= deadline_ns:
-            return LATE

@@ -36,6 +36,10 @@ cdef enum:
 cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64_t* offsets, int64_t count,
                      uint8_t* out) noexcept nogil
 
+# Return whether a body is the V3 response to START_TLS. Inside TLS, Java's bookie sends it unasked to a client that has
+# not authenticated by then.
+cdef bint is_start_tls(const uint8_t* body, uint32_t size) noexcept nogil
+
 # Fill a row from the body of one response; `body_at` counts from `body`. Return OK, or CORRUPT if it is not a
 # response of the protocol: a frame shorter than its fields, or an unknown operation.
 ctypedef Status (*response_fn)(const uint8_t* body, uint32_t size, Response* row) noexcept nogil

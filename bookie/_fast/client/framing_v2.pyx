@@ -57,6 +57,10 @@ cdef void add_frames(const AddBatch* batch, const uint8_t* payloads, const int64
         out = data + size
 
 
+cdef bint is_start_tls(const uint8_t* body, uint32_t size) noexcept nogil:
+    return size >= 6 and body[0] == V3_HEADER_TAG and load_u32(body + 2) == V3_START_TLS
+
+
 cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noexcept nogil:
     """Fill `row` from the body of one response; body_at counts from `body`."""
     cdef uint32_t header
@@ -64,8 +68,7 @@ cdef Status response_row(const uint8_t* body, uint32_t size, Response* row) noex
     if size < 4:
         return CORRUPT
     header = load_u32(body)
-    if header >> 24 == V3_HEADER_TAG and size >= 6 and load_u32(body + 2) == V3_START_TLS:
-        # Inside TLS, Java's bookie sends this V3 response unasked to a client that has not authenticated by then.
+    if is_start_tls(body, size):
         row.op = OP_START_TLS
         row.body_at = 4
         row.body_size = size - 4

@@ -89,7 +89,10 @@ class DirectBatches:
                 if not self._receive(step_s):
                     return False
             self._hand_over(ready)
-            self._request(step_s)
+            if self._next > self._last:
+                self._leave()  # at once, since not everybody closes a range that has ended
+            else:
+                self._request(step_s)
         except BaseException:
             self._leave()
             raise

@@ -242,11 +242,8 @@ class BookieClient:
 
     @property
     def directly(self) -> bool:
-        """Whether threads may use direct connections. With `throttle` all requests pass the limit of the event loop;
-        encrypted connections are the event loop's, too.
-        """
-        wanted = self.config.direct_connections_max > 0 and self.config.throttle_per_s <= 0
-        return wanted and not self._connector.encrypted
+        """Whether threads may use direct connections. With `throttle` all requests pass the limit of the event loop."""
+        return self.config.direct_connections_max > 0 and self.config.throttle_per_s <= 0
 
     def direct(self, bookie: str) -> DirectPool | None:
         """Return the direct connections to a bookie, or None until the event loop has connected to it."""

@@ -34,15 +34,10 @@ class Connector:
         self._addresses: dict[str, str] = {}
         """The address of the last connection to each host name."""
 
-    @property
-    def encrypted(self) -> bool:
-        """Whether connections are encrypted."""
-        return self._contexts is not None
-
     def direct(self, wire: Wire) -> DirectConnector:
         """Return how direct connections are established in the same way."""
         timeout_s = min(self.timeout_s or DIRECT_TIMEOUT_S, DIRECT_TIMEOUT_S)
-        return DirectConnector(wire, timeout_s, PATIENCE_S, self.auth)
+        return DirectConnector(wire, timeout_s, PATIENCE_S, self.auth, self._contexts)
 
     async def connect(self, link: Link[Any], host: str, port: int) -> None:
         """Open the link, or fail it with BookieUnavailable, SecurityError, UnauthorizedAccess or ConfigurationError."""

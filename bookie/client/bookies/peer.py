@@ -128,7 +128,7 @@ class Peer:
                 raise BookieUnavailable("it publishes no endpoint for clients")
             self._learn(found)
             await self._connector.connect(link, end.host, end.port)
-            if link.broken is None and not self._connector.encrypted:
+            if link.broken is None:
                 self.direct.endpoint = link.endpoint(end.host)
         except BookKeeperError as error:
             link.fail(error)

@@ -10,4 +10,5 @@ reading with `pool`.
 pool     the direct connections to one bookie, and when they are not used
 limits   how long the steps of a direct call may take
 connect  how one is established: TCP, then encryption, then authentication
+encrypt  the encryption, and how it trusts what the event loop trusts
 """

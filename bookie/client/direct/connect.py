@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,11 @@ from bookie._fast.client.direct_link import DirectLink
 from bookie.auth.provider import ClientProvider
 from bookie.client.wire.request import Wire
 from bookie.client.wire.security import FRAME_PREFIX, authenticate
+from bookie.client.wire.tls import TlsContexts
 from bookie.errors import BookieUnavailable
+
+if TYPE_CHECKING:
+    from bookie.client.direct.encrypt import DirectTls
 
 __all__ = ["DirectConnector", "Endpoint"]
 
@@ -28,17 +32,27 @@ class Endpoint(NamedTuple):
 
 
 class DirectConnector:
-    """How direct connections to the bookies of one client are made. Any thread.
+    """How direct connections to one bookie are made. Any thread.
 
     `wire` is used for its frames of authentication only. The times are in seconds: `timeout_s` bounds all steps
-    together, and `patience_s` is how long a bookie may send nothing while a response is due.
+    together, and `patience_s` is how long a bookie may send nothing while a response is due. With `contexts`, the
+    connections are encrypted.
     """
 
-    def __init__(self, wire: Wire, timeout_s: float, patience_s: float, auth: ClientProvider | None) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        timeout_s: float,
+        patience_s: float,
+        auth: ClientProvider | None,
+        contexts: TlsContexts | None = None,
+    ) -> None:
         self._wire = wire
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._auth = auth
+        self._contexts = contexts
+        self._tls: DirectTls | None = None
 
     def connect(self, endpoint: Endpoint, limit_s: float) -> DirectLink:
         """Return an open connection, within `limit_s` seconds if that is less than the connector's own limit.
@@ -46,6 +60,8 @@ class DirectConnector:
         Raises:
             BookieUnavailable: The connection failed, or the bookie did not answer in time.
             UnauthorizedAccess: The bookie does not accept the client, or the client not the bookie.
+            SecurityError: The same, where connections are encrypted.
+            ConfigurationError: A file for TLS cannot be used.
         """
         host, (name, port) = endpoint
         address = f"{host}:{port}"
@@ -58,13 +74,28 @@ class DirectConnector:
         with contextlib.ExitStack() as failing:
             failing.callback(sock.close)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(None)
-            v3 = self._wire.by_transaction
-            link = DirectLink(sock, self._wire.frame_bytes_max, self._patience_s, v3=v3)
+            owner: Any = sock
+            if self._contexts is None:
+                sock.settimeout(None)
+            else:
+                owner = self._encrypted(sock, self._contexts, host, until)
+            encrypted, v3 = owner is not sock, self._wire.by_transaction
+            link = DirectLink(owner, self._wire.frame_bytes_max, self._patience_s, v3=v3, encrypted=encrypted)
             if self._auth is not None:
                 authenticate(self._auth, host, address, lambda *sent: self._exchange(link, address, until, *sent))
             failing.pop_all()
         return link
+
+    def _encrypted(self, sock: socket.socket, contexts: TlsContexts, host: str, until: float) -> Any:
+        """Return the encrypted connection over a socket."""
+        if self._tls is None:
+            try:
+                from bookie.client.direct.encrypt import DirectTls  # noqa: PLC0415 - loading OpenSSL takes a while
+
+                self._tls = DirectTls(contexts)
+            except ImportError as error:
+                raise BookieUnavailable(f"{host}: direct connections cannot be encrypted: {error}") from error
+        return self._tls.encrypt(sock, host, until)
 
     def _exchange(self, link: DirectLink, address: str, until: float, plugin: str, token: bytes) -> tuple[str, bytes]:
         """Send a token, and return plugin name and token of the response."""

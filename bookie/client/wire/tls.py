@@ -84,7 +84,7 @@ class Tls:
         if self.certificate is not None:
             try:
                 check_secret(self.key or self.certificate, strict=False)
-                context.load_cert_chain(self.certificate, self.key, self._password())
+                context.load_cert_chain(self.certificate, self.key, self.password())
             except (OSError, SecretRefused) as error:
                 raise ConfigurationError(
                     f"certificate={self.certificate}, key={self.key}: they cannot be read or do not belong together;"
@@ -92,7 +92,8 @@ class Tls:
                 ) from error
         return context
 
-    def _password(self) -> bytes:
+    def password(self) -> bytes:
+        """Return the password of the key. Raises OSError or SecretRefused."""
         # Empty rather than None, because OpenSSL would ask for the password at the terminal.
         return read_secret(self.key_password_path, strict=False).strip() if self.key_password_path else b""
 
@@ -115,7 +116,7 @@ class TlsContexts:
     """
 
     def __init__(self, tls: Tls) -> None:
-        self._tls = tls
+        self.tls = tls
         authorities = ssl.get_default_verify_paths()
         stores = (tls.trust_store,) if tls.trust_store is not None else (authorities.cafile, authorities.capath)
         paths = (*stores, tls.certificate, tls.key, tls.key_password_path)
@@ -129,7 +130,7 @@ class TlsContexts:
             if self._files.changed():
                 self._context = None
             if self._context is None:
-                self._context = self._tls.context()
+                self._context = self.tls.context()
             return self._context
 
 

@@ -49,6 +49,17 @@ def test_ranges(uri: str, ledger: int, v2: bool) -> None:
         assert everything(reader, 20_000) == []
 
 
+def test_a_range_that_nobody_closes(uri: str, ledger: int) -> None:
+    """At the end of a range, its connection serves others, also if the caller only iterates."""
+    with BookKeeper(uri) as bk, bk.open_ledger(ledger) as reader:
+        warm(reader)
+        batches = reader.batches()
+        assert [entry for batch in batches for entry in contents(batch)] == ALL
+        assert pool_of(bk).busy == 0
+        del batches
+        assert len(pool_of(bk)._links) == 1
+
+
 def test_a_range_larger_than_a_frame(uri: str, v2: bool) -> None:
     """A range of several frames arrives as one batch."""
     payloads = [bytes([k]) * 3_000_000 for k in range(5)]

@@ -22,9 +22,7 @@ from bookie.client.direct.pool import DirectPool
 from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, warm, written
 from tests.fast.direct_peer import sealed
 from tests.fixtures.bookies import BookieProcess, metadata_of
-from tests.fixtures.certificates import Authority
 from tests.reference import wire_v2 as v2
-from tests.server.test_tls import keys_of
 
 TOKEN = "a-token-of-enough-bytes"
 REQUEST_BYTES = 24
@@ -64,23 +62,6 @@ def test_authentication(
         for _ in range(2):  # by the connection that has ended, and by one that is not made
             assert contents(reader.read(6)) == [(6, PAYLOADS[6])]
         assert not pool._links
-
-
-@pytest.mark.parametrize("protocol", [2, 3])
-def test_encryption(bookies: Callable[..., list[BookieProcess]], tmp_path: Path, protocol: int) -> None:
-    """Where connections are encrypted, every read is the event loop's, and nothing is sent in clear."""
-    ca = Authority(tmp_path / "ca")
-    (one,) = bookies(1, **keys_of(ca, tlsRequired="true"))
-    settings: dict[str, Any] = {"useV2WireProtocol": protocol == 2, "clientTrustStore": str(ca.certificate)}
-    uri = metadata_of([one])
-    ledger = written(uri, **settings)
-    with BookKeeper(uri, **settings) as bk, bk.open_ledger(ledger) as reader:
-        for entry in range(3):
-            assert contents(warm(reader).read(entry)) == [(entry, PAYLOADS[entry])]
-            assert contents(reader.batch_read(entry, 2)) == list(enumerate(PAYLOADS))[entry : entry + 2]
-        (peer,) = bk._aio.bookie_client._peers.values()
-        assert peer.direct.endpoint is None
-    assert "in clear" not in one.log_text()
 
 
 class Impostor:
