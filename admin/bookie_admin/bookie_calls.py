@@ -34,7 +34,11 @@ def ask(driver: "MetadataDriver", bookie: str, timeout_s: float, question: "Call
     from bookie.client.wire.extensions import Extensions  # noqa: PLC0415
 
     info, host, port = _found(driver, bookie)
-    with ChannelV3.connect(host, port, timeout_s=timeout_s, connect_timeout_s=timeout_s) as channel:
+    try:
+        opened = ChannelV3.connect(host, port, timeout_s=timeout_s, connect_timeout_s=timeout_s)
+    except BookieUnavailable as error:
+        raise BookieUnavailable(f"bookie {bookie}: {error}") from error
+    with opened as channel:
         channel.extensions = Extensions(info.v3_extensions())
         return question(channel)
 
@@ -60,7 +64,9 @@ def _found(driver: "MetadataDriver", bookie: str) -> "tuple[BookieServiceInfo, s
 
     data = driver.bookies.info(bookie)
     if data is None:
-        raise BookieUnavailable(f"bookie {bookie} is not registered; check that it is running")
+        if bookie in driver.bookies.known():
+            raise BookieUnavailable(f"bookie {bookie} is down: it is not registered; start it")
+        raise BookieUnavailable(f"bookie {bookie} is unknown; bkadmin listbookies lists all")
     info = parse_service_info(bookie, data)
     end = info.client_endpoint()
     if end is None:

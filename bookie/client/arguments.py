@@ -4,12 +4,12 @@ The texts name the argument, its value and the remedy; the value of a password i
 """
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bookie.errors import IncorrectParameter
 
-__all__ = ["binary", "custom_metadata", "flag", "integer"]
+__all__ = ["binary", "custom_metadata", "flag", "integer", "integers"]
 
 
 def integer(name: str, value: Any) -> int:
@@ -20,6 +20,13 @@ def integer(name: str, value: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise IncorrectParameter(f"{name}={value!r}: it must be an integer, not {_kind(value)}") from None
+
+
+def integers(name: str, values: Any) -> tuple[int, ...]:
+    """Return an argument that must be several integers. Raises IncorrectParameter."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise IncorrectParameter(f"{name}={values!r}: it must be a list of integers, not {_kind(values)}")
+    return tuple(integer(name, one) for one in values)
 
 
 def binary(name: str, value: Any) -> bytes:

@@ -83,6 +83,15 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", context) from None
 
 
+KINDS = {
+    "is not a valid integer range.": "is not a whole number.",
+    "is not a valid integer.": "is not a whole number.",
+    "is not a valid float range.": "is not a number.",
+    "is not a valid float.": "is not a number.",
+}
+"""Click's words for a number that is none, and ours."""
+
+
 def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code. Errors that an operator can fix never print a traceback.
 
@@ -98,7 +107,7 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
         return int(error.exit_code)
     except click.UsageError as error:
         command = name if error.ctx is None else error.ctx.command_path
-        click.echo(f"{command}: {error.format_message()} ({command} --help)", err=True)
+        click.echo(f"{command}: {_told(error)} ({command} --help)", err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()
@@ -118,3 +127,11 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
     else:
         return code if isinstance(code, int) else 0
     return EXIT_FAILED
+
+
+def _told(error: click.UsageError) -> str:
+    """Return the text of a usage error in words for users."""
+    text = error.format_message()
+    for theirs, ours in KINDS.items():
+        text = text.replace(theirs, ours)
+    return text

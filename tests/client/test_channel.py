@@ -290,7 +290,7 @@ def test_nobody_listens() -> None:
     """The error has the address and what to check."""
     with WirePeer() as peer:
         port = peer.port
-    with pytest.raises(BookieUnavailable, match=f"127.0.0.1:{port}: cannot connect"):
+    with pytest.raises(BookieUnavailable, match=f"127.0.0.1:{port}: the bookie is down"):
         Channel.connect("127.0.0.1", port)
 
 

@@ -84,7 +84,7 @@ def test_nobody_there() -> None:
     """Without a bookie, the command prints one line with the address."""
     result = demo("--address", "127.0.0.1:1")
     assert result.exit_code == 2
-    assert "127.0.0.1:1: cannot connect" in result.stderr
+    assert "127.0.0.1:1: the bookie is down" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 

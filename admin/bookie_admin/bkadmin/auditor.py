@@ -13,7 +13,9 @@ REMEDY = "set autoRecoveryDaemonEnabled on a bookie, or run bkadmin autorecovery
 NO_AUDITOR = f"no auditor is elected; {REMEDY}"
 
 
-def warn_without_auditor(driver: "MetadataDriver") -> None:
-    """Print on standard error that ledgers are not marked, if that is so: an empty list then says nothing."""
+def warn_without_auditor(driver: "MetadataDriver", undone: str = "looks for lost replicas") -> None:
+    """Print on standard error that no auditor is elected, if that is so, and what is not done therefore: an empty list
+    of marked ledgers then says nothing, and marked ledgers stay marked.
+    """
     if driver.election.auditor() is None:
-        click.echo(f"no auditor is elected, so nothing looks for lost replicas; {REMEDY}", err=True)
+        click.echo(f"no auditor is elected, so nothing {undone}; {REMEDY}", err=True)

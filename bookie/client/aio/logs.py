@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from bookie.client.aio.listing import Listing
 from bookie.client.aio.scope import Scope
+from bookie.client.arguments import integers
 from bookie.client.bookies import MetadataStore
 from bookie.client.event_loop.pages import Pages
 from bookie.metadata import changing_logs
@@ -55,7 +56,7 @@ class Logs:
             LogExists: A log with this name already exists.
             LogTooLarge: The list does not fit into one value of the metadata store.
         """
-        return await self._run(lambda: self._logs.create(name, Log(tuple(ledgers))))
+        return await self._run(lambda: self._logs.create(name, Log(integers("ledgers", ledgers))))
 
     async def append(self, name: str, ledgers: Iterable[int], batch: Batch | None = None) -> Versioned[Log]:
         """Append ledgers to a log, which is created if it does not exist. Ledgers that are in the list already stay
@@ -75,7 +76,7 @@ class Logs:
             LogTooLarge: The list does not fit into one value of the metadata store.
             MetadataVersionConflict: Other clients changed the log too often; try again.
         """
-        return await self._run(lambda: changing_logs.append(self._logs, name, ledgers, batch))
+        return await self._run(lambda: changing_logs.append(self._logs, name, integers("ledgers", ledgers), batch))
 
     async def replace(
         self, name: str, ledgers: Iterable[int], batch: Batch | None = None
@@ -94,7 +95,7 @@ class Logs:
             LogTooLarge: The list does not fit into one value of the metadata store.
             MetadataVersionConflict: Other clients changed the log too often; try again.
         """
-        return await self._run(lambda: changing_logs.replace_all(self._logs, name, ledgers, batch))
+        return await self._run(lambda: changing_logs.replace_all(self._logs, name, integers("ledgers", ledgers), batch))
 
     async def update(self, name: str, change: Callable[[Log], Log], *, create: bool = False) -> Versioned[Log]:
         """Replace a log with the result of a function of it.
@@ -127,7 +128,7 @@ class Logs:
         Raises:
             NoSuchLog: There is no log with this name.
         """
-        return await self._run(lambda: changing_logs.remove(self._logs, name, ledgers))
+        return await self._run(lambda: changing_logs.remove(self._logs, name, integers("ledgers", ledgers)))
 
     async def touch(self, name: str) -> Versioned[Log]:
         """Give a log a new version without changing it, and create it if it does not exist.

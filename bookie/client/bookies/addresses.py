@@ -47,12 +47,15 @@ def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[
 
     async def resolve(bookie: str) -> Found:
         known = seen.get(bookie) or _named(bookie)
+        published = None
         try:
             async with asyncio.timeout(None if known is None else STORE_WAIT_S):
                 published = await look(bookie)
             seen[bookie] = found = Found(parse_service_info(bookie, published or b""), True)
         except MetadataSerializationError as error:
-            raise BookieUnavailable(f"{bookie}: no address is known ({error}); is it registered?") from error
+            if published is None:
+                raise BookieUnavailable(f"{bookie}: the bookie is down: it is not registered") from error
+            raise BookieUnavailable(f"{bookie}: no address is known ({error}); check its version") from error
         except (ClientClosed, MetadataStoreError, TimeoutError, ZooKeeperError) as error:
             if known is None:
                 raise

@@ -14,6 +14,7 @@ from bookie.client.direct.connect import DirectConnector
 from bookie.client.wire.request import Wire
 from bookie.client.wire.security import FRAME_PREFIX, conversation, start_tls_granted, start_tls_request, start_tls_size
 from bookie.client.wire.tls import Tls, TlsContexts, handshake_error
+from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable, BookKeeperError
 
 DIRECT_TIMEOUT_S = 2.0
@@ -54,10 +55,10 @@ class Connector:
             link.fail(error)
         except TimeoutError:
             link.fail(
-                BookieUnavailable(f"{address}: no connection within {self.timeout_s} s; is a bookie listening there?")
+                BookieUnavailable(f"{address}: the bookie does not answer: no connection within {self.timeout_s:g} s")
             )
         except OSError as error:
-            link.fail(BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?"))
+            link.fail(unreachable(address, error))
         else:
             link.opened()
 

@@ -26,6 +26,7 @@ from bookie.client.wire.receive import ReceiveBuffer
 from bookie.client.wire.request import Key, Request, Wire
 from bookie.client.wire.security import Security, Transport
 from bookie.client.wire.unanswered import Unanswered
+from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable, BookKeeperError, ClientClosed, RequestTimeout
 
 TICK_S = 1.0
@@ -80,7 +81,7 @@ class ThreadedConnection(Connection):
         try:
             sock = socket.create_connection((host, port), timeout=limits.connect_timeout_s)
         except OSError as error:
-            raise BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?") from error
+            raise unreachable(address, error) from error
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             link = security.secure(sock, host, address)

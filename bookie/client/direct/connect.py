@@ -13,6 +13,7 @@ from bookie.auth.provider import ClientProvider
 from bookie.client.wire.request import Wire
 from bookie.client.wire.security import FRAME_PREFIX, authenticate
 from bookie.client.wire.tls import TlsContexts
+from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class DirectConnector:
         try:
             sock = socket.create_connection((name, port), timeout=limit_s)
         except OSError as error:
-            raise BookieUnavailable(f"{address}: cannot connect ({error})") from error
+            raise unreachable(address, error) from error
         with contextlib.ExitStack() as failing:
             failing.callback(sock.close)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

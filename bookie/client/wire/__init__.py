@@ -14,4 +14,5 @@ extensions     operations that only some bookies support
 receive        the memory that responses are received in
 security, tls  how a connection is encrypted and authenticated
 bookie_space   the free space of a bookie, read over a connection of its own
+unreachable    the error for a bookie to which no connection can be made
 """

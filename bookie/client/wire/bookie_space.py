@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bookie.client.wire import requests_v3 as requests
 from bookie.client.wire.messages import FRAME_PREFIX, framed, parsed
+from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable, ReadError, RequestTimeout, error_from_v3
 from bookie.pb import wire_pb2 as pb
 
@@ -64,7 +65,7 @@ def ask_space(host: str, port: int, timeout_s: float) -> BookieInfo:
     except TimeoutError:
         raise RequestTimeout(f"{address}: bookie info: no answer in {timeout_s:g} s") from None
     except OSError as error:
-        raise BookieUnavailable(f"{address}: cannot connect ({error}); is a bookie listening there?") from error
+        raise unreachable(address, error) from error
     except ValueError:
         raise BookieUnavailable(f"{address}: bookie info: malformed response; is a bookie listening there?") from None
     kind = error_from_v3(answer.status, ReadError)

@@ -60,6 +60,8 @@ def check_name(name: str, what: str = "log") -> str:
 
     Raises IncorrectParameter if it is invalid.
     """
+    if not isinstance(name, str):
+        raise IncorrectParameter(f"{what} {name!r}: a name is text, not {type(name).__name__}")
     if CONTROL.search(name) or not 0 < len(name.encode(errors="replace")) <= NAME_BYTES_MAX:
         raise IncorrectParameter(
             f"{what} {name[:NAME_BYTES_MAX]!r}: a name has 1 to {NAME_BYTES_MAX} bytes of UTF-8, no control characters"

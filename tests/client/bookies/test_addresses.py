@@ -49,7 +49,7 @@ def test_a_bookie_that_was_found_before_is_found_again(trouble: str) -> None:
         assert end is not None
         assert (end.port, again.looked_up) == (4000, True)
         store.port = 0
-        with pytest.raises(BookieUnavailable, match="is it registered"):
+        with pytest.raises(BookieUnavailable, match="is down: it is not registered"):
             await find("bookie-one")
 
     loop.run(scenario())

@@ -210,6 +210,11 @@ WRONG: list[tuple[str, Callable[[Any], Any]]] = [
     ("recovery=0", lambda c: c.open_ledger(5, recovery=0)),
     ("ledger_id=None", lambda c: c.delete_ledger(None)),
     ("ledger_id=b'5'", lambda c: c.ledger_metadata(b"5")),
+    ("log 5: a name is text, not int", lambda c: c.logs.get(5)),
+    ("ledgers='5'", lambda c: c.logs.create("a", "5")),
+    ("ledgers='5': it must be an integer, not str", lambda c: c.logs.append("a", ["5"])),
+    ("ledgers=5", lambda c: c.logs.replace("a", 5)),
+    ("ledgers=None", lambda c: c.logs.remove("a", [None])),
 ]
 WRONG_IN_LEDGERS: list[tuple[str, Callable[[Any], Any]]] = [
     ("first='0'", lambda h: h.read("0")),

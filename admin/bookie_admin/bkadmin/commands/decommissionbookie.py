@@ -9,6 +9,7 @@ import click
 
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
+from bookie_admin.bkadmin.auditor import warn_without_auditor
 from bookie_admin.bkadmin.options import Cluster, bookie_ids, sure, with_cluster, with_dry_run, with_output, with_yes
 from bookie_admin.bkadmin.unknown import warn_of_unknown
 
@@ -34,6 +35,9 @@ def command(
     reason, and the exit code is 3. When all ledgers are copied, the bookie's cookie is deleted.
     """
     sure(f"decommission bookie {bookie}?", yes=yes or dry_run)
+    if not dry_run:
+        with cluster.open() as driver:
+            warn_without_auditor(driver, "copies ledgers by itself")
     with progress_bar(f"ledgers of {bookie}") as bar:
         last = asyncio.run(follow(cluster, bookie, bar, dry_run=dry_run))
     if not last.total:
