@@ -110,7 +110,8 @@ class Draw:
         directly = random.Random()
         directly.setstate(ahead.getstate())
         directly = random.Random(directly.random() + 1)
-        if directly.random() < 0.7 and sizes[1] == sizes[2] and not advanced and not draw.deferred:
+        # Where an ack quorum is enough, direct adds were drawn later, and many worlds are still the same.
+        if directly.random() < (0.7 if sizes[1] == sizes[2] else 0.4) and not advanced and not draw.deferred:
             draw = replace(draw, direct_s=trip * directly.choice((0.5, 1.5, 5)), entries=max(entries, 12))
         mortal, restless = ahead.random() < 0.15, ahead.random() < 0.05
         if mortal or restless:

@@ -28,7 +28,7 @@ from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTim
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from tests.sim.client_bookies import ClientBookies, ModelSender
-from tests.sim.direct import DirectLinks
+from tests.sim.direct import DirectLinks, DirectWriter
 from tests.sim.draw import Draw
 from tests.sim.model_store import ClientStore
 
@@ -286,6 +286,29 @@ def direct_unasked() -> Iterator[None]:
         yield
 
 
+def directly_to_a_quorum(draw: Draw) -> Draw:
+    """Adds over direct connections that a bookie of the write set may answer later, while others recover the ledger."""
+    trip = 2 * draw.base_s[1] + draw.sync_s[1]
+    draw = restless(replace(draw, sizes=(3, 3, 2)))
+    draw = replace(draw, direct_s=5 * trip, entries=12, burst=1, advanced=False, deferred=False)
+    kinds = ("block", "one_way", "lossy", "cut_off", "pause")
+    return replace(draw, bookies=4, recoverers=2, faults=8, kinds=kinds)
+
+
+@contextmanager
+def direct_short() -> Iterator[None]:
+    """A direct add is acknowledged when one bookie less than an ack quorum has stored the entry."""
+
+    def enough(self: DirectWriter, codes: dict[str, int]) -> bool:
+        return sum(not code for code in codes.values()) >= self._quorum - 1
+
+    def acked(self: DirectWriter, codes: dict[str, int], names: list[str]) -> int:
+        return (1 << len(names)) - 1 if self.enough(codes) and not any(codes.values()) else 0
+
+    with patch.object(DirectWriter, "enough", enough), patch.object(DirectWriter, "acked", acked):
+        yield
+
+
 @contextmanager
 def copies_unawaited() -> Iterator[None]:
     """The metadata say that copies exist as soon as they were sent."""
@@ -321,6 +344,7 @@ PLANTED = {
     "change_no_cas": Planted(between=change_no_cas),
     "close_no_cas": Planted(between=close_no_cas, small=("close_no_cas",)),
     "copies_unawaited": Planted(patch=copies_unawaited, draw=replicated),
+    "direct_short": Planted(patch=direct_short, draw=directly_to_a_quorum),
     "direct_unasked": Planted(bookies=("lose_fence",), patch=direct_unasked, draw=directly_restless),
     "eio_is_noent": Planted(bookies=("eio_is_noent",)),
     "force_restarted": Planted(patch=force_restarted, draw=forced),

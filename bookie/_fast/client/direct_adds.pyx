@@ -103,12 +103,12 @@ cdef class DirectAdder:
         """Return whether the bookies are those of this time, and adds may be acknowledged."""
         return self.window.changes == changes and not self.window.holding
 
-    def settle(self, bint stored):
-        """End the claim, if there is one. `stored` says that all bookies of the write set hold the entry.
+    def settle(self, uint64_t acked):
+        """End the claim, if there is one. The bits of `acked` are the places of the write set that hold the entry.
 
         Return whether it is acknowledged. Otherwise the event loop goes on, and the Add tells how it ends.
         """
-        return self.end_claim(<uint64_t> -1 >> (64 - self.window.write_quorum) if stored else 0)
+        return self.end_claim(acked)
 
     cdef bint end_claim(self, uint64_t acked) except -1:
         """End the claim, if there is one, of an entry that these places of its write set hold."""
@@ -266,6 +266,7 @@ cdef class DirectAdder:
             one.index = (self.claimed + k) % self.window.ensemble_size
             one.record = PyBytes_FromStringAndSize(<const char*> slot.record, <Py_ssize_t> slot.record_bytes)
             one.link.busy = False
+            one.link.owed = True
             self.owed.append(one)
             links[k] = None
         if self.owed and not self.watched:
@@ -303,6 +304,7 @@ cdef class DirectAdder:
                     self.doubts.append(one)
                     self.doubted += 1
             if not due:
+                one.link.owed = False
                 one.pool.give(one.link)
         if self.doubts:
             self.hand_over()

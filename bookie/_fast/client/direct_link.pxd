@@ -50,6 +50,7 @@ cdef class DirectLink:
     cdef bint greeted            # the response to START_TLS was received, which Java's bookie repeats inside TLS
     cdef bint open
     cdef bint busy               # a thread is in one of its methods
+    cdef public bint owed        # it is kept for the response to an add that was acknowledged before
     cdef readonly int outcome    # of the last call, an Outcome
     cdef readonly int code       # of the last response
 

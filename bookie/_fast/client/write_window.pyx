@@ -285,7 +285,8 @@ cdef class WriteWindow:
         try:
             for k in range(first, offsets.shape[0] - 1):
                 if not 0 <= offsets[k] <= offsets[k + 1] <= view.len:
-                    raise ValueError(f"offsets {offsets[k]} and {offsets[k + 1]} do not fit {view.len} bytes")
+                    raise ValueError(f"offsets {offsets[k]} and {offsets[k + 1]} do not fit {view.len} bytes of"
+                                     f" payloads; they must ascend from 0 to {view.len}")
                 size = offsets[k + 1] - offsets[k]
                 id = self.admit(-1, head + size)
                 chunk = self.chunk_for(head + size, id == self.head) if id >= 0 else None

@@ -37,11 +37,13 @@ class Routes:
     others.
     """
 
-    __slots__ = ("changes", "sets", "since_s")
+    __slots__ = ("changes", "owing", "sets", "since_s")
 
-    def __init__(self, pools: list[DirectPool], write_quorum: int, changes: int, since_s: float) -> None:
+    def __init__(self, pools: list[DirectPool], quorums: tuple[int, int], changes: int, since_s: float) -> None:
         size = len(pools)
+        write_quorum, ack_quorum = quorums
         self.sets = [[pools[(place + k) % size] for k in range(write_quorum)] for place in range(size)]
+        self.owing = ack_quorum < write_quorum
         self.changes = changes
         self.since_s = since_s
 
@@ -86,6 +88,8 @@ class DirectAdds:
                 self._thread.submit(self._find())
             return None
         pools = routes.sets[entry % len(routes.sets)]
+        if routes.owing and not all(pool.may_owe for pool in pools):
+            return None
         links = self._take(pools, step_s)
         if links is None:
             return None
@@ -146,8 +150,9 @@ class DirectAdds:
             placed = await self._writer.placed()
             if placed is None or (pools := self._pools(placed.bookies)) is None:
                 return
-            quorum = self._writer.known.metadata.write_quorum
-            self._routes = Routes(pools, quorum, placed.changes, placed.since_s)
+            metadata = self._writer.known.metadata
+            quorums = metadata.write_quorum, metadata.ack_quorum
+            self._routes = Routes(pools, quorums, placed.changes, placed.since_s)
         finally:
             self._finding = False
             self._ask_at_s = ask_at_s

@@ -39,6 +39,15 @@ class DirectPool:
         """The number of connections that threads are using."""
         return max(len(self._links) - len(self._idle), 0)
 
+    @property
+    def may_owe(self) -> bool:
+        """Whether a connection may be kept for a response that nobody waits for.
+
+        Half of the connections are left to others, however slowly the bookie answers.
+        """
+        with self._lock:
+            return sum(link.owed for link in self._links) < max(self._most // 2, 1)
+
     def take(self, limit_s: float) -> DirectLink | None:
         """Return a connection that no other thread uses, which must be given back; None if there is none to be had.
 

@@ -219,21 +219,6 @@ class EntryBatch(Sequence[Entry]):
         """
         return payloads.pack([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
 
-    @staticmethod
-    def headers(
-        batches: Sequence["EntryBatch"],
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Return fields from the headers of all entries in batches of one ledger.
-
-        Args:
-            batches: One or more batches of the same ledger.
-
-        Returns:
-            Three arrays of shape (n,): the bytes of each payload (int32), the LAC in each entry (int64), and the
-                ledger's payload bytes up to and including each entry (int64).
-        """
-        return payloads.heads([(batch.buffer, batch._offsets) for batch in batches], batches[0]._overhead)
-
     def add_to(self, block: PayloadBlock) -> bool:
         """Copy the entries into a block of columns.
 

@@ -4,10 +4,11 @@ Only `append_at_once` and methods with `from_thread` in their name may be called
 """
 
 import asyncio
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ __all__ = ["Adds"]
 T = TypeVar("T")
 BURST = 128
 """The adds that are accepted in one turn of the loop before other tasks get theirs."""
+INT64 = {"l", "q"} if np.dtype("l").itemsize == np.dtype("i8").itemsize else {"q"}
+"""The formats of buffers of int64."""
 GAP_WAIT_S = 5.0
 """How long calls wait for an id that a writer that chooses ids has not added yet; another task or thread may be about
 to add it.
@@ -172,6 +175,7 @@ class Adds(ABC):
         """
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
+        self._check_offsets(offsets)
         at = 0
         while at < len(offsets) - 1:
             taken = 0 if self._rate.limited or self._must_wait() else self._append_many(payloads, offsets, at)
@@ -182,6 +186,7 @@ class Adds(ABC):
 
     async def append_all(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
         """Add many entries like `append_all_from_thread`, on the event loop."""
+        self._check_offsets(offsets)
         at = 0
         while at < len(offsets) - 1:
             at += await self._some(payloads, offsets, at)
@@ -240,6 +245,22 @@ class Adds(ABC):
             if self._window.unsent and not self._scheduled and self._loop is not None:
                 self._scheduled = True
                 self._loop.call_soon_threadsafe(self._send)
+
+    def _check_offsets(self, offsets: Any) -> None:
+        """Refuse offsets that are not an array of int64. Raises IncorrectParameter."""
+        try:
+            view = memoryview(offsets)
+        except TypeError:
+            given = type(offsets).__name__
+        else:
+            if view.ndim == 1 and view.format in INT64 and view.c_contiguous:
+                return
+            kind = getattr(offsets, "dtype", f"format {view.format!r}")
+            given = f"{kind} and shape {view.shape}" + ("" if view.c_contiguous else " with gaps")
+        raise IncorrectParameter(
+            f"ledger {self.ledger}: offsets={reprlib.repr(offsets)}, of type {given}: they must be int64, of shape"
+            " (n + 1,) without gaps; use np.array(offsets, dtype=np.int64)"
+        )
 
     def _append(self, payload: Buffer, entry: int) -> Add | None:
         try:

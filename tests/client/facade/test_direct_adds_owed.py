@@ -100,6 +100,33 @@ def test_the_event_loop_collects_what_no_add_does(bookies: Callable[..., list[Bo
         check(bk, ledger.id, first + 3)
 
 
+def test_what_a_slow_bookie_owes_leaves_connections_to_others(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """However many entries are added while a third bookie stands still, other threads find connections to it."""
+    cluster = bookies(3)
+    with BookKeeper(metadata_of(cluster), useV2WireProtocol=True, addEntryTimeoutSec=60) as bk:
+        with created(bk, SIZES["quorum"]) as one, created(bk, SIZES["quorum"]) as other:
+            slow = of_ensemble(cluster, one)
+            first = {ledger: warm(ledger, patience_s=WAIT_S) for ledger in (one, other)}
+            pool = bk._aio.bookie_client._peers[slow.id].direct
+            with frozen(slow):
+                for step in range(8):
+                    for ledger in (one, other):
+                        entry = first[ledger] + step
+                        assert ledger.append(payload(entry)) == entry == ledger.last_add_confirmed
+                assert pool.busy == 2
+                links = [pool.take(WAIT_S), pool.take(WAIT_S)]
+                assert None not in links
+                for link in links:
+                    assert link is not None
+                    pool.give(link)
+            for ledger in (one, other):
+                nothing_owed(ledger)
+            assert pool.may_owe
+            count = {ledger: warm(ledger, first[ledger] + 8) for ledger in (one, other)}
+        for ledger in (one, other):
+            check(bk, ledger.id, count[ledger])
+
+
 @pytest.mark.thorough
 def test_a_bookie_beyond_the_ack_quorum_dies(bookies: Callable[..., list[BookieProcess]], v2: bool) -> None:
     """L2, L6: a bookie that dies after the ack quorum has answered is replaced, though no add has failed."""

@@ -81,6 +81,26 @@ def test_a_table_is_appended(uri: str, config: dict[str, Any]) -> None:
     asyncio.run(twin())
 
 
+def test_offsets_of_another_type(uri: str) -> None:
+    """The error names the offsets, not the payloads, and says what to pass instead; nothing is added."""
+    cases: list[tuple[Any, str]] = [
+        ([0, 1], r"offsets=\[0, 1\], of type list"),
+        (None, "offsets=None, of type NoneType"),
+        (np.array([0, 1], dtype=np.int32), r"of type int32 and shape \(2,\)"),
+        (np.zeros((2, 2), dtype=np.int64), r"of type int64 and shape \(2, 2\)"),
+        (np.zeros(4, dtype=np.int64)[::2], r"of type int64 and shape \(2,\) with gaps"),
+        (b"\0\1", "of type format 'B' and shape"),
+    ]
+    with BookKeeper(uri) as bk, bk.create_ledger() as ledger:
+        for offsets, text in cases:
+            for timeout in (None, 60.0):
+                with pytest.raises(IncorrectParameter, match=text + r".*; use np\.array\(offsets, dtype=np\.int64\)"):
+                    ledger.append_all(b"x", offsets, timeout=timeout)
+        with pytest.raises(IncorrectParameter, match="they must ascend from 0 to 1"):
+            ledger.append_all(b"x", np.array([0, 2]))
+        assert ledger.append_all(b"x", memoryview(np.array([0, 1]))) == 0  # type: ignore[arg-type]  # any buffer
+
+
 def test_logs_by_threads(uri: str) -> None:
     """All operations on a log work through the client's event loop, and are refused once the client is closed."""
     with BookKeeper(uri) as bk:
