@@ -128,6 +128,7 @@ def test_command_lines_are_right(page: Path) -> None:
         elif not PLACEHOLDERS & set(words) and "--help" not in words:
             command: click.Command | None = PROGRAMS[program]
             if isinstance(command, click.Group):
+                _, words, _ = command.make_parser(click.Context(command)).parse_args(words)
                 _, command, words = command.resolve_command(click.Context(command), words)
             assert command, line
             command.make_parser(click.Context(command)).parse_args(words)

@@ -10,7 +10,7 @@ from bookie.client.channel.v3 import ChannelV3
 from bookie.client.entries.digest import Digest
 from bookie.errors import BookKeeperError
 from bookie.server.control import Control
-from bookie_admin.bookie_calls import ask
+from bookie_admin.bookie_calls import ask, client_settings, security_of
 
 __all__ = ["sanity"]
 
@@ -33,7 +33,13 @@ def sanity(control: Control, timeout_s: float) -> str:
         return f"another sanity test has been running for {timeout_s:g} s; retry later"
     try:
         ledger = control.metadata.ledgers.new_id()
-        problem = ask(control.metadata, control.bookie_id, timeout_s, lambda channel: _tried(channel, ledger))
+        problem = ask(
+            control.metadata,
+            control.bookie_id,
+            timeout_s,
+            lambda channel: _tried(channel, ledger),
+            security_of(client_settings(control.client_keys)),
+        )
     except BookKeeperError as error:
         problem = str(error)
     finally:

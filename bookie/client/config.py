@@ -124,6 +124,8 @@ class ClientConfig(SettingsOf):
     tls_hostname_verification: bool = key("tlsHostnameVerificationEnabled", default=True)
     """Apache BookKeeper's default is false."""
     auth_provider: str = key("clientAuthProviderFactoryClass", "")
+    auth_token_file: str = key("clientAuthTokenFile", "")
+    """The file with the token of the provider `token`; without it, `BOOKIE_AUTH_TOKEN` has the token. Ours."""
 
     # Writing.
     throttle_per_s: int = key("throttle", 0, low=-1)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bookie.client import Security
 from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.repair.expected import parts_holding
@@ -265,11 +264,8 @@ class Repairs:
 
 def open_service(control: Control) -> Repairs:
     """Return the repair service of this bookie. Raises ConfigurationError."""
-    from bookie.auth.registry import open_client  # noqa: PLC0415 - most bookies have nothing to repair
-    from bookie.auth.settings import ClientAuthSettings  # noqa: PLC0415
-    from bookie.client.replication.service import split  # noqa: PLC0415
-    from bookie.client.wire.tls import tls_of  # noqa: PLC0415
+    from bookie.client.replication.service import split  # noqa: PLC0415 - most bookies have nothing to repair
+    from bookie.client.wire.tls import security_of  # noqa: PLC0415
 
     config, _ = split(control.client_keys)
-    auth = open_client(ClientAuthSettings(provider=config.auth_provider))
-    return Repairs(control, connect_by_metadata(control.metadata, Security(tls_of(config), auth)))
+    return Repairs(control, connect_by_metadata(control.metadata, security_of(config)))

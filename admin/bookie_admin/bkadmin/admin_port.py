@@ -12,6 +12,7 @@ import click
 
 from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation
 from bookie_admin.bkadmin.options import settings_of, token_file_of, with_configuration, with_timeout
+from bookie_admin.bkadmin.profiles import from_profile
 
 if TYPE_CHECKING:
     import grpc
@@ -231,9 +232,10 @@ def with_admin_port(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def with_it(*args: Any, address: str | None, **options: Any) -> None:
-        files = {name: options.pop(name) for name in FILES}
+        files = {name: _path(from_profile(name, name.replace("_", "-"), options.pop(name))) for name in FILES}
         source = click.get_current_context().get_parameter_source("address")
         given = source is click.core.ParameterSource.COMMANDLINE
+        address = from_profile("address", "admin", address)
         function(*args, admin=AdminPort(address, files, given=given), **options)
 
     for option in reversed(_options):
@@ -241,11 +243,15 @@ def with_admin_port(function: Callable[..., None]) -> Callable[..., None]:
     return with_it
 
 
+def _path(given: Path | str | None) -> Path | None:
+    return Path(given) if isinstance(given, str) else given
+
+
 def with_admin(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name a running bookie, including --conf and --timeout; the command gets them as `admin`."""
 
     @functools.wraps(function)
     def with_it(*args: Any, admin: AdminPort, conf: Path | None, timeout_s: float, **options: Any) -> None:
-        function(*args, admin=admin.within(conf, timeout_s), **options)
+        function(*args, admin=admin.within(from_profile("conf", "conf", conf), timeout_s), **options)
 
     return with_admin_port(with_configuration(with_timeout(with_it)))

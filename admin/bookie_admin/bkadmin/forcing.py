@@ -1,10 +1,10 @@
 """`bkadmin recover --force-close`: show what is lost, ask, and close a ledger that no recovery can close."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bookie.terminal.output import show
-from bookie_admin.bkadmin.options import Cluster, configured_recovery, sure
+from bookie_admin.bkadmin.options import Cluster, sure
 
 if TYPE_CHECKING:
     from bookie.client.replication.forcing import Loss
@@ -46,7 +46,7 @@ async def _look(cluster: Cluster, ledger: int) -> "Loss":
     from bookie.client.replication.forcing import what_is_lost  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
-    async with opened("bkadmin", cluster.driver(), _keys(cluster)) as environment:
+    async with opened("bkadmin", cluster.driver(), cluster.recovery) as environment:
         return await what_is_lost(environment, ledger)
 
 
@@ -54,9 +54,5 @@ async def _close(cluster: Cluster, loss: "Loss") -> "Loss":
     from bookie.client.replication.forcing import close_by_force  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
-    async with opened("bkadmin", cluster.driver(), _keys(cluster)) as environment:
+    async with opened("bkadmin", cluster.driver(), cluster.recovery) as environment:
         return await close_by_force(environment, loss)
-
-
-def _keys(cluster: Cluster) -> dict[str, Any]:
-    return dict(configured_recovery(cluster.conf))

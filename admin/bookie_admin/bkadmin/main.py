@@ -11,6 +11,7 @@ import click
 from bookie import __version__
 from bookie.terminal import lazy
 from bookie_admin.bkadmin.catalogue import COMMANDS, INSTEAD
+from bookie_admin.bkadmin.profiles import Profile, with_profile
 
 __all__ = ["main", "run"]
 
@@ -36,6 +37,8 @@ ENVIRONMENT
   BOOKIE_ADMIN             default of --admin
   BOOKIE_ADMIN_TOKEN_FILE  default of --token-file
   BOOKIE_ADMIN_TLS_CA      default of --tls-ca
+  BOOKIE_PROFILE           default of --profile
+  BOOKIE_PROFILES          the file with profiles
 \b
 COMPLETION
   eval "$(_BKADMIN_COMPLETE=bash_source bkadmin)"    or zsh_source, fish_source
@@ -50,8 +53,9 @@ COMPLETION
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+@with_profile
 @click.version_option(__version__, prog_name="bkadmin")
-def bkadmin() -> None:
+def bkadmin(profile: Profile | None) -> None:
     """Manage a BookKeeper cluster: bookies of this project or of Apache BookKeeper, their ledgers, and their files.
 
     Most commands have the names of Apache BookKeeper's shell. `bkadmin COMMAND --help` describes a command and its

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,8 +17,10 @@ import click
 from bookie.errors import IllegalOperation
 from bookie.storage.layout import INDEX_NAME, current
 from bookie.terminal.output import done
+from bookie_admin.bkadmin.profiles import chosen, from_profile
 
 if TYPE_CHECKING:
+    from bookie.client import Security
     from bookie.metadata.bookies.identity import IdentitySettings
     from bookie.metadata.driver import MetadataDriver
     from bookie.server.configuration.settings import Settings
@@ -104,11 +106,13 @@ class Cluster:
         uri: the value of --metadata-service-uri, or None.
         conf: the value of --conf, or None.
         timeout_s: how long to wait for an answer, in seconds.
+        client_of_profile: the settings of the client in the profile.
     """
 
     uri: str | None
     conf: Path | None
     timeout_s: float
+    client_of_profile: Mapping[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def open(self, *, new: bool = False) -> Iterator["MetadataDriver"]:
@@ -136,10 +140,35 @@ class Cluster:
         return open_driver(self.service_uri, session_timeout_ms=int(self.timeout_s * 1000), create=new)
 
     @property
-    def waits(self) -> dict[str, float]:
-        """The timeouts of this command as settings of the client."""
+    def client(self) -> dict[str, Any]:
+        """The settings for a client of bookies: those of the configuration's own client, with TLS and authentication,
+        those of the profile, and the timeouts of this command.
+        """
         seconds = self.timeout_s
-        return {"zkTimeout": seconds * 1000, "addEntryTimeoutSec": seconds, "readEntryTimeoutSec": seconds}
+        waits = {"zkTimeout": seconds * 1000, "addEntryTimeoutSec": seconds, "readEntryTimeoutSec": seconds}
+        return {**self._configured(), **waits}
+
+    @property
+    def security(self) -> "Security | None":
+        """How connections to single bookies are encrypted and authenticated; None if they are neither."""
+        keys = self._configured()
+        if not keys:
+            return None
+        from bookie_admin.bookie_calls import security_of  # noqa: PLC0415
+
+        return security_of(keys)
+
+    def _configured(self) -> dict[str, Any]:
+        if self.conf is None:
+            return dict(self.client_of_profile)
+        from bookie_admin.bookie_calls import client_settings  # noqa: PLC0415
+
+        return client_settings(self.recovery)
+
+    @property
+    def recovery(self) -> dict[str, Any]:
+        """The keys of auto-recovery and of its client: those of the configuration, and those of the profile."""
+        return {**configured_recovery(self.conf), **self.client_of_profile}
 
     @property
     def service_uri(self) -> str:
@@ -184,8 +213,10 @@ def log_names(context: click.Context, _parameter: click.Parameter, begun: str) -
 
 def _completed(context: click.Context, begun: str, known: "Callable[[MetadataDriver], Collection[str]]") -> list[str]:
     """Return the known words that go on like this; none if the metadata store does not answer at once."""
-    given = context.params
-    uri = given.get("uri") or os.environ.get("BOOKIE_METADATA_URI")
+    given, profile = context.params, chosen(context)
+    uri = given.get("uri") or (
+        profile.options.get("metadata-service-uri") if profile else os.environ.get("BOOKIE_METADATA_URI")
+    )
     cluster = Cluster(uri, given.get("conf"), COMPLETION_S)
     with suppress(Exception), cluster.open() as driver:  # a shell shows nothing but words
         return sorted(word for word in known(driver) if word.startswith(begun))
@@ -197,7 +228,10 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def with_it(*args: Any, uri: str | None, conf: Path | None, timeout_s: float, **options: Any) -> None:
-        function(*args, cluster=Cluster(uri, conf, timeout_s), **options)
+        uri = from_profile("uri", "metadata-service-uri", uri)
+        conf = from_profile("conf", "conf", conf)
+        profile = chosen()
+        function(*args, cluster=Cluster(uri, conf, timeout_s, profile.client if profile else {}), **options)
 
     return _uri(_conf(with_timeout(with_it)))
 

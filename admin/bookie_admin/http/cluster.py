@@ -10,7 +10,7 @@ from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.metadata.bookies.states import BookieState, bookie_states
-from bookie_admin.bookie_calls import space
+from bookie_admin.bookie_calls import client_settings, security_of, space
 from bookie_admin.http.request import HttpRequest, Refused, Reply, reply_json
 
 __all__ = ["cluster_info", "cluster_info_of", "list_bookie_info", "list_bookies", "spaces"]
@@ -71,11 +71,12 @@ def spaces(request: HttpRequest, bookies: list[str]) -> dict[str, BookieInfo | s
     """Return the disk space of each bookie, or in one line why it could not be determined."""
     timeout_s = min(ANSWER_S, request.timeout_s / 2)
     end = time.monotonic() + request.timeout_s
+    security = security_of(client_settings(request.control.client_keys))
 
     def one(bookie: str) -> BookieInfo | str:
         if time.monotonic() > end:
             return "not asked: the request ran out of time"
-        return space(request.control.metadata, bookie, timeout_s)
+        return space(request.control.metadata, bookie, timeout_s, security)
 
     with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME)), thread_name_prefix="http-ask") as pool:
         return dict(zip(bookies, pool.map(one, bookies), strict=True))

@@ -11,6 +11,7 @@ from bookie.client.replication.hosting import Shared
 from bookie.errors import NoSuchLedgerMetadata
 from bookie.metadata.records.ledger_codec import serialize_ledger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
+from bookie_admin.bookie_calls import client_settings
 from bookie_admin.http.request import HttpRequest, Refused, Reply, reply_json
 
 __all__ = ["delete", "list_ledgers", "metadata", "read", "read_entries"]
@@ -85,8 +86,9 @@ def read_entries(request: HttpRequest, ledger: int, first: int, last: int | None
 async def _read(request: HttpRequest, ledger: int, first: int, last: int | None, count_max: int) -> list[Entry]:
     entries: list[Entry] = []
     size = 0
+    settings = {**client_settings(request.control.client_keys), "readEntryTimeoutSec": request.timeout_s}
     async with (
-        BookKeeper(Shared(request.control.metadata), readEntryTimeoutSec=request.timeout_s) as bk,
+        BookKeeper(Shared(request.control.metadata), **settings) as bk,
         bk.open_ledger(ledger, password=None, recovery=False) as handle,
     ):
         end = handle.last_add_confirmed if last is None else min(last, handle.last_add_confirmed)

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from bookie.auth.registry import open_client
-from bookie.auth.settings import ClientAuthSettings
 from bookie.availability import AvailableEntries
 from bookie.client.bookies.addresses import Registered, resolver
 from bookie.client.bookies.announcing import Announcements
@@ -28,7 +26,7 @@ from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.client.wire.extensions import BATCH_READ, BOOKIE_LOAD, WRITE_CLOSE
-from bookie.client.wire.tls import tls_of
+from bookie.client.wire.tls import auth_of, tls_of
 from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
 __all__ = ["BookieClient"]
@@ -339,5 +337,4 @@ class BookieClient:
 
 def connector_of(config: ClientConfig) -> Connector:
     """Return how connections are made according to the configuration. Raises ConfigurationError."""
-    auth = open_client(ClientAuthSettings(provider=config.auth_provider))
-    return Connector(config.connect_timeout_s, tls_of(config), auth)
+    return Connector(config.connect_timeout_s, tls_of(config), auth_of(config))

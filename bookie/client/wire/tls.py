@@ -13,12 +13,16 @@ from pathlib import Path
 
 from typing_extensions import Buffer
 
+from bookie.auth.provider import ClientProvider
+from bookie.auth.registry import open_client
+from bookie.auth.settings import ClientAuthSettings
 from bookie.changed_files import ChangedFiles
 from bookie.client.config import ClientConfig
+from bookie.client.wire.security import Security
 from bookie.errors import BookieUnavailable, ConfigurationError, SecurityError
 from bookie.secret_files import SecretRefused, check_secret, read_secret
 
-__all__ = ["Tls", "tls_of", "TlsContexts", "TlsLink"]
+__all__ = ["auth_of", "security_of", "Tls", "tls_of", "TlsContexts", "TlsLink"]
 
 RAW_BYTES = 1 << 18
 CHUNK_BYTES = 1 << 18
@@ -108,6 +112,16 @@ def tls_of(config: ClientConfig) -> Tls | None:
         key=config.tls_key or None,
         verify_host=config.tls_hostname_verification,
     )
+
+
+def security_of(config: ClientConfig) -> Security:
+    """Return how the settings of a client encrypt and authenticate its connections. Raises ConfigurationError."""
+    return Security(tls_of(config), auth_of(config))
+
+
+def auth_of(config: ClientConfig) -> ClientProvider | None:
+    """Return the provider that authenticates a client with these settings, or None. Raises ConfigurationError."""
+    return open_client(ClientAuthSettings(provider=config.auth_provider, token_file=config.auth_token_file))
 
 
 class TlsContexts:

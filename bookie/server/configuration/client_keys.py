@@ -60,6 +60,8 @@ CLIENT = Group(
             " their host names.", differs="false"),
         Key("clientAuthProviderFactoryClass", "", str, "", "Authentication provider for connections to other"
             " bookies."),
+        Key("clientAuthTokenFile", "", str, "", "File with the token that its provider `token` sends; without it, the"
+            " environment variable `BOOKIE_AUTH_TOKEN` has the token."),
         Key("numChannelsPerBookie", "", int, "1", "Number of connections to each bookie.", low=1, high=1000),
         Key("clientConnectTimeoutMillis", "", int, "10000", "How long a connection may take.", unit="ms"),
         Key("addEntryTimeoutSec", "", int, "5", "How long an add waits for a bookie.", unit="s"),

@@ -9,7 +9,7 @@ import click
 
 from bookie.terminal.output import done
 from bookie_admin.bkadmin.auditor import warn_without_auditor
-from bookie_admin.bkadmin.options import Cluster, configured_recovery, settings_of, with_cluster, with_output
+from bookie_admin.bkadmin.options import Cluster, settings_of, with_cluster, with_output
 
 
 @click.command()
@@ -36,9 +36,7 @@ def command(*, wish: str | None, name: str | None, cluster: Cluster, output: str
 
         log_to_stderr(cluster.conf)
         click.echo("auto-recovery is running; stop it with SIGTERM or Ctrl-C", err=True)
-        run_alone(
-            name or f"{socket.gethostname()}:{os.getpid()}", cluster.service_uri, configured_recovery(cluster.conf)
-        )
+        run_alone(name or f"{socket.gethostname()}:{os.getpid()}", cluster.service_uri, cluster.recovery)
         return
     with cluster.open() as driver:
         if wish != "status":

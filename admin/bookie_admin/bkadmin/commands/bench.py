@@ -71,7 +71,7 @@ async def bench(
     """Run the workloads; return the ids of the ledgers that remain and a row for each workload."""
     from bookie.client.aio import BookKeeper  # noqa: PLC0415
 
-    async with BookKeeper(cluster.service_uri, useV2WireProtocol=v2, **cluster.waits) as bk:
+    async with BookKeeper(cluster.service_uri, useV2WireProtocol=v2, **cluster.client) as bk:
         if given:
             return list(given), await reads(bk, list(given), workloads, options)
         async with scratch(bk, keep=keep) as made:

@@ -41,11 +41,12 @@ def command(context: click.Context, *, multiple: int, cap: str, cluster: Cluster
     """
     from bookie.client.placement.weights import shares  # noqa: PLC0415
 
+    security = cluster.security
     with cluster.open() as driver:
         writable = driver.bookies.present(read_only=False)
         bookies = sorted(writable | driver.bookies.present(read_only=True))
         with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME))) as pool:
-            answers = list(pool.map(lambda one: space(driver, one, cluster.timeout_s), bookies))
+            answers = list(pool.map(lambda one: space(driver, one, cluster.timeout_s, security), bookies))
     free = {
         bookie: answer.free if not isinstance(answer, str) else 0
         for bookie, answer in zip(bookies, answers, strict=True)

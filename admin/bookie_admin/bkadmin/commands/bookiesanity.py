@@ -55,7 +55,7 @@ def command(*, bookie: str | None, count: int, cluster: Cluster, output: str) ->
         )
         driver.ledgers.create(ledger, metadata)
         try:
-            ask(driver, here, cluster.timeout_s, question)
+            ask(driver, here, cluster.timeout_s, question, cluster.security)
         finally:
             driver.ledgers.delete(ledger)
     show(output, "", bookie=here, ledger=ledger, entries=count, state="ok")

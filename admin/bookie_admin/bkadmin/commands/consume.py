@@ -22,7 +22,7 @@ def command(*, source: Source, cluster: Cluster, output: str) -> None:
     """
     from bookie.client import BookKeeper  # noqa: PLC0415
 
-    with BookKeeper(cluster.service_uri, **cluster.waits) as bk:
+    with BookKeeper(cluster.service_uri, **cluster.client) as bk:
         for ledger in source.ledgers(bk):
             with bk.open_ledger(ledger, password=source.password, recovery=False) as reader:
                 if reader.last_add_confirmed >= 0:

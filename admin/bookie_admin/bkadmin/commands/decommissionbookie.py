@@ -61,7 +61,7 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None],
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
     last = None
-    async with opened("bkadmin", cluster.driver(), {}) as environment:
+    async with opened("bkadmin", cluster.driver(), cluster.recovery) as environment:
         async for look in decommission(environment, bookie, dry_run=dry_run):
             bar(look.total - len(look.remaining), look.total)
             if look.total and not dry_run and not sys.stderr.isatty():

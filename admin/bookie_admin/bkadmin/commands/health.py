@@ -40,12 +40,15 @@ def command(context: click.Context, /, *, full: int, cluster: Cluster, output: s
     The exit code is 0 without problems and 3 with some, so that scripts can call it. `version` is empty for bookies of
     Apache BookKeeper, which do not publish theirs.
     """
+    security = cluster.security
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)
         present = [bookie for bookie, state in states.items() if state is not BookieState.ABSENT]
         with ThreadPoolExecutor(max(1, min(len(present), AT_A_TIME))) as pool:
             answers = dict(
-                zip(present, pool.map(lambda one: space(driver, one, cluster.timeout_s), present), strict=True)
+                zip(
+                    present, pool.map(lambda one: space(driver, one, cluster.timeout_s, security), present), strict=True
+                )
             )
         versions = {bookie: _version(driver, bookie) for bookie in present}
         replication: dict[str, Any] = {

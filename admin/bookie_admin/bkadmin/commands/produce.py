@@ -44,7 +44,7 @@ def command(*, name: str | None, cluster: Cluster, output: str, password: str, *
     entries = size = 0
     added = None
     with (
-        BookKeeper(cluster.service_uri, explicitLacInterval=200, **cluster.waits) as bk,
+        BookKeeper(cluster.service_uri, explicitLacInterval=200, **cluster.client) as bk,
         bk.create_ledger(
             ensemble_size=sizes["ensemble"],
             write_quorum_size=sizes["write_quorum"],

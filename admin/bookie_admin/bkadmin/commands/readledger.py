@@ -103,7 +103,7 @@ def entries(
     from bookie.client import BookKeeper  # noqa: PLC0415
 
     with (
-        BookKeeper(cluster.service_uri, **cluster.waits) as bk,
+        BookKeeper(cluster.service_uri, **cluster.client) as bk,
         bk.open_ledger(ledger, password=None, recovery=recovery) as handle,
     ):
         if first > handle.last_add_confirmed:

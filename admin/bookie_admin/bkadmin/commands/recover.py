@@ -15,7 +15,6 @@ from bookie_admin.bkadmin.options import (
     ID,
     Cluster,
     bookie_ids,
-    configured_recovery,
     sure,
     with_cluster,
     with_output,
@@ -119,7 +118,7 @@ async def run(
     from bookie.client.replication.recovering import recover  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
-    keys = dict(configured_recovery(cluster.conf)) | ({"replicationRateByBytes": rate} if rate else {})
+    keys = cluster.recovery | ({"replicationRateByBytes": rate} if rate else {})
     outcomes = []
     async with opened("bkadmin", cluster.driver(), keys) as environment:
         with progress_bar("ledgers") as bar:

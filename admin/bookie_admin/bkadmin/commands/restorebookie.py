@@ -30,7 +30,7 @@ def command(context: click.Context, /, *, bookie: str, query: bool, cluster: Clu
     with recovery, run the command again, and then `bkadmin clearlimbo`. The exit code is 3 while anything is missing.
     """
     with cluster.open() as driver:
-        report = _check(driver, bookie, cluster.timeout_s, copy=not query)
+        report = _check(driver, bookie, cluster, copy=not query)
     rows = [
         {
             "ledger": one.ledger,
@@ -51,16 +51,17 @@ def command(context: click.Context, /, *, bookie: str, query: bool, cluster: Clu
         context.exit(EXIT_PARTIAL)
 
 
-def _check(driver: "MetadataDriver", bookie: str, timeout_s: float, *, copy: bool) -> "IntegrityReport":
+def _check(driver: "MetadataDriver", bookie: str, cluster: Cluster, *, copy: bool) -> "IntegrityReport":
     from bookie.repair.integrity import check_bookie  # noqa: PLC0415
     from bookie.repair.peers import connect_by_metadata  # noqa: PLC0415
 
-    done = count(1)
+    done, security = count(1), cluster.security
     with progress_bar("ledgers") as progress:
         return ask(
-            driver, bookie, timeout_s,
+            driver, bookie, cluster.timeout_s,
             lambda channel: check_bookie(
                 bookie, driver.ledgers, lister=channel, target=channel if copy else None,
-                connect=connect_by_metadata(driver), on_ledger=lambda _: progress(next(done), None),
+                connect=connect_by_metadata(driver, security), on_ledger=lambda _: progress(next(done), None),
             ),
+            security,
         )  # fmt: skip

@@ -38,7 +38,7 @@ async def test(
     from bookie.errors import DigestMismatch  # noqa: PLC0415
 
     payload = bytes(range(256)) * (size // 256 + 1)
-    async with BookKeeper(cluster.service_uri, **cluster.waits) as bk, scratch(bk, keep=keep) as made:
+    async with BookKeeper(cluster.service_uri, **cluster.client) as bk, scratch(bk, keep=keep) as made:
         begun = time.monotonic()
         with progress_bar("writing") as progress:
             new = bk.create_ledger(

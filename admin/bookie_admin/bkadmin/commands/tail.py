@@ -27,7 +27,7 @@ def _follow(cluster: Cluster, source: Source, output: str, shown: int) -> None:
     from bookie.client import BookKeeper  # noqa: PLC0415
 
     changed = threading.Event()
-    with BookKeeper(cluster.service_uri, **cluster.waits) as bk:
+    with BookKeeper(cluster.service_uri, **cluster.client) as bk:
         watch = bk.logs.watch(source.log, lambda _: changed.set()) if source.log is not None else None
         try:
             old = source.ledgers(bk)

@@ -42,7 +42,7 @@ def command(
             found = {
                 one: driver.ledgers.read(one).value for one in ledgers
             }  # read all metadata before the first announcement
-            rows = [row for one, value in found.items() for row in everywhere(driver, one, value, cluster.timeout_s)]
+            rows = [row for one, value in found.items() for row in everywhere(driver, one, value, cluster)]
     show(output, "bookies", rows)
     if any(row["state"].startswith("failed") for row in rows):
         context.exit(EXIT_PARTIAL)
@@ -60,19 +60,19 @@ def announced_by(admin: AdminPort, ledgers: tuple[int, ...]) -> list[tuple[int, 
 
 
 def everywhere(
-    driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", timeout_s: float
+    driver: "MetadataDriver", ledger: int, value: "LedgerMetadata", cluster: Cluster
 ) -> list[dict[str, Any]]:
     """Announce the end of a ledger to each bookie of its last ensemble; return a row for each."""
     from bookie.client.entries.digest import master_key  # noqa: PLC0415
 
     key = master_key(value.password)
     return [
-        {"ledger": ledger, "bookie": one, "state": announced_to(driver, one, ledger, key, timeout_s)}
+        {"ledger": ledger, "bookie": one, "state": announced_to(driver, one, ledger, key, cluster)}
         for one in value.segments[-1].bookies
     ]
 
 
-def announced_to(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, timeout_s: float) -> str:
+def announced_to(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes, cluster: Cluster) -> str:
     """Announce the end of a ledger to one bookie over the data port; return the outcome as a line."""
     from bookie.client.wire.extensions import WRITE_CLOSE  # noqa: PLC0415
 
@@ -83,6 +83,6 @@ def announced_to(driver: "MetadataDriver", bookie: str, ledger: int, key: bytes,
         return "announced"
 
     try:
-        return ask(driver, bookie, timeout_s, question)
+        return ask(driver, bookie, cluster.timeout_s, question, cluster.security)
     except BookKeeperError as error:
         return f"failed: {error}"
