@@ -12,6 +12,8 @@ import struct
 import sys
 from typing import NoReturn
 
+import bookie.storage.takeover.build  # noqa: F401 - the take-over imports it when it needs it
+import numpy as np
 from tests.engine.peers import Known
 from tests.engine.plan import Plan
 from tests.engine.run import Place, be_bookie
@@ -73,6 +75,7 @@ class Standby:
 
 def _serve(runtime: Runtime, orders: int, answers: int) -> NoReturn:
     gc.disable()  # it would write to all objects
+    np.unique(np.zeros(1))  # its first call imports numpy.ma, which takes as long as a run
     prepare()
     if runtime.keep_memory() > 0:
         signal.alarm(0)

@@ -18,7 +18,7 @@ struct rule {
 };
 
 struct file {
-    int known, durable, append;
+    int known, durable, append, directory;
     uint64_t inode;
     char path[PATH_MAX_BYTES];
 };
@@ -151,7 +151,9 @@ static void know(int fd, const char *path, int flags)
         return;
     fstat(fd, &state);
     files_end = fd >= files_end ? fd + 1 : files_end;
-    files[fd] = (struct file){1, (flags & O_DSYNC) == O_DSYNC, (flags & O_APPEND) != 0, state.st_ino, ""};
+    files[fd] = (struct file){
+        1, (flags & O_DSYNC) == O_DSYNC, (flags & O_APPEND) != 0, S_ISDIR(state.st_mode), state.st_ino, ""
+    };
     snprintf(files[fd].path, sizeof(files[fd].path), "%s", path);
 }
 
@@ -274,14 +276,16 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
     struct stat state;
     int64_t size = 0, argument = 0, left;
     ssize_t done;
-    int verdict, torn, n = 0;
+    int verdict, torn, full, n = 0;
     for (int i = 0; i < count; i++)
         size += (int64_t)parts[i].iov_len;
     verdict = judge(OP_WRITE, short_path(file->path), at, size, &argument);
     if (verdict < 0)
         return fail(verdict);
-    fstat(fd, &state);
-    if (is_full() && at + size > state.st_blocks * 512)
+    full = is_full();
+    if (full || verdict == FAULT_ASTRAY)
+        fstat(fd, &state);
+    if (full && at + size > state.st_blocks * 512)
         return fail(-ENOSPC);
     if (verdict == FAULT_LOST)
         return lose(fd, file, at, size);
@@ -344,7 +348,6 @@ static ssize_t world_writev(int fd, const struct iovec *parts, int count)
 static int syncing(int fd, int (*real)(int))
 {
     struct file *file = self ? file_of(fd) : NULL;
-    struct stat state;
     int64_t argument = 0;
     int verdict;
     if (!file)
@@ -358,8 +361,7 @@ static int syncing(int fd, int (*real)(int))
             lie(LIE_SYNC, file);
         return 0;
     }
-    fstat(fd, &state);
-    note_sync(S_ISDIR(state.st_mode) ? UNDO_DIRSYNC : UNDO_SYNC, file->inode, file->path);
+    note_sync(file->directory ? UNDO_DIRSYNC : UNDO_SYNC, file->inode, file->path);
     return 0;
 }
 

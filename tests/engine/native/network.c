@@ -30,6 +30,7 @@ struct descriptor {
 };
 
 static struct descriptor descriptors[FDS_MAX];
+static int descriptors_end;     /* none is owned from this one on */
 
 void world_notify(void);
 
@@ -40,8 +41,10 @@ int network_owns(int fd)
 
 static int made(int fd, struct descriptor descriptor)
 {
-    if (self && fd >= 0 && fd < FDS_MAX)
+    if (self && fd >= 0 && fd < FDS_MAX) {
         descriptors[fd] = descriptor;
+        descriptors_end = fd >= descriptors_end ? fd + 1 : descriptors_end;
+    }
     return fd;
 }
 
@@ -316,7 +319,7 @@ void network_forget(int fd)
         shared->listeners[d->index].port = -1;
     free(d->watched);
     *d = (struct descriptor){0};
-    for (int i = 0; i < FDS_MAX; i++)
+    for (int i = 0; i < descriptors_end; i++)
         for (int j = 0; descriptors[i].kind == POLL && j < descriptors[i].watched_count; j++)
             if (descriptors[i].watched[j].fd == fd)
                 descriptors[i].watched[j--] = descriptors[i].watched[--descriptors[i].watched_count];
@@ -324,7 +327,8 @@ void network_forget(int fd)
 
 void network_inherit(void)
 {
-    memset(descriptors, 0, sizeof(descriptors));
+    memset(descriptors, 0, sizeof(descriptors[0]) * (size_t)descriptors_end);
+    descriptors_end = 0;
 }
 
 /* Reset what a process that dies has open, as its kernel would. */

@@ -194,10 +194,10 @@ static int all_zero(const char *data, int64_t size)
     return 1;
 }
 
-/* Note what a write of `size` bytes at an offset of a file replaces. The descriptor permits reads. */
+/* Note what a write of `size` bytes at an offset of a file replaces. The descriptor permits reads. It is read into the
+   notes at once, which are shared memory: what a run writes elsewhere has to be put back after it. */
 void note_change(int fd, uint64_t inode, int64_t at, int64_t size)
 {
-    static char old[UNDO_BYTES / 4];
     struct stat state;
     struct undo *undo;
     int64_t held;
@@ -205,16 +205,19 @@ void note_change(int fd, uint64_t inode, int64_t at, int64_t size)
         return;
     fstat(fd, &state);
     held = at >= state.st_size ? 0 : state.st_size - at < size ? state.st_size - at : size;
-    if (held > (int64_t)sizeof(old) || (held > 0 && pread(fd, old, (size_t)held, at) != held))
+    if (held > UNDO_BYTES / 4)
         finish(OVERFLOWN, "the disk cannot read what a write replaces");
-    if (all_zero(old, held))
-        held = 0;
     undo = note(UNDO_WRITE, held);
     undo->inode = inode;
     undo->at = at;
     undo->before = state.st_size;
     undo->bytes = size;
-    memcpy(undo + 1, old, (size_t)held);
+    if (held > 0 && pread(fd, undo + 1, (size_t)held, at) != held)
+        finish(OVERFLOWN, "the disk cannot read what a write replaces");
+    if (all_zero((const char *)(undo + 1), held)) {
+        owner()->undo_bytes -= (held + 7) / 8 * 8;
+        undo->size = 0;
+    }
 }
 
 void note_growth(uint64_t inode, int64_t before)

@@ -14,10 +14,7 @@ cdef Status liveness_init(Liveness* liveness, Store* store, IndexReader* reader)
     liveness.store = store
     liveness.reader = reader
     liveness.slots = <Remembered*> calloc(LIVENESS_RUNS, sizeof(Remembered))
-    if liveness.slots == NULL:
-        return NO_MEMORY
-    liveness_clear(liveness)
-    return OK
+    return OK if liveness.slots != NULL else NO_MEMORY
 
 
 cdef void liveness_free(Liveness* liveness) noexcept nogil:
