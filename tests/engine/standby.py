@@ -12,8 +12,9 @@ import struct
 import sys
 from typing import NoReturn
 
-import bookie.storage.takeover.build  # noqa: F401 - the take-over imports it when it needs it
 import numpy as np
+
+import bookie.storage.takeover.build  # noqa: F401 - the take-over imports it when it needs it
 from tests.engine.peers import Known
 from tests.engine.plan import Plan
 from tests.engine.run import Place, be_bookie

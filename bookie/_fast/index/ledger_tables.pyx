@@ -43,6 +43,7 @@ cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept
     store_i64(key, ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     status = mdb_status(mdb.remove(index.txn, table, &k, NULL))
+    index.wrote |= status == OK
     return index_noted(index, OK if status == NO_ENTRY else status)
 
 

@@ -49,6 +49,7 @@ from bookie._fast.index.guard cimport (
     TABLE_FENCES,
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
+    WHOLE_TABLE_PAGES_MAX,
     guard_free,
     guard_init,
     guard_learn,
@@ -91,8 +92,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4200
-    WHOLE_PAGES_MAX = 1024       # of a table of locations of which each leaf is read when the index is opened,
-    WHOLE_FILE_PAGES_MAX = 65536  # or of a file that is read from its beginning to its end before
+    WHOLE_FILE_PAGES_MAX = 65536 # of a file that is read from its beginning to its end, to count what is in a large table
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.
@@ -153,7 +153,7 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     for table in range(TABLES):
         # The other tables are read whole anyway. A leaf whose write was lost may hold an older state of itself, which
         # only the number of values reveals; in a large index, reading all leaves would delay each start.
-        if status == OK and table == TABLE_LOCATIONS and index.guard.tables[table].pages > WHOLE_PAGES_MAX:
+        if status == OK and table == TABLE_LOCATIONS and index.guard.tables[table].pages > WHOLE_TABLE_PAGES_MAX:
             if index.guard.file.last >= WHOLE_FILE_PAGES_MAX:
                 continue
             posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED)  # else a disk would move its head for each leaf

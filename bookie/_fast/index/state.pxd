@@ -54,7 +54,7 @@ cdef struct LocationIndex:
     # Owned by the writing thread.
     MDB_txn* txn                            # NULL outside a transaction
     Status broken                           # the first failure inside the open transaction
-    bint wrote                              # something was put in it, so that its commit writes a meta page
+    bint wrote                              # something was put or deleted, so that its commit writes a meta page
     int64_t full_maps                       # `mdb_full_maps` when it began
     bint too_small                          # the map was full: the next transaction enlarges it first
     RunWriter runs

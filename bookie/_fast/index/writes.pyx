@@ -1,13 +1,26 @@
 """The write transaction of an index and the table of runs: failures are latched, pages guarded, the map enlarged."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from bookie._fast.base.cursor cimport store_i64
-from bookie._fast.base.lmdb_c cimport MDB_envinfo, MDB_txn, mdb, mdb_full_maps, mdb_status
+from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, mdb, mdb_full_maps, mdb_status
 from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
 from bookie._fast.index.damage cimport damage_note
-from bookie._fast.index.guard cimport TABLE_LOCATIONS, guard_begin, guard_learn, guard_range
+from bookie._fast.index.guard cimport (
+    TABLE_DOUBTS,
+    TABLE_FENCES,
+    TABLE_LEDGERS,
+    TABLE_LOCATIONS,
+    TABLES,
+    WHOLE_TABLE_PAGES_MAX,
+    guard_begin,
+    guard_learn,
+    guard_range,
+    guard_whole,
+)
+from bookie._fast.index.lmdb_pages cimport NO_PAGE, Tree
 from bookie._fast.index.snapshot cimport snapshots_publish
 from bookie._fast.index.table cimport (
     run_add,
@@ -103,6 +116,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
 
 cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn = index.txn
+    cdef MDB_stat[TABLES] wanted
     cdef uint64_t before = index.guard.meta.transaction
     cdef Status status
     if bk_load(&index.failed):
@@ -114,16 +128,59 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
         index_abort(index)
         return index.broken
     index.txn = NULL
+    if index.wrote:
+        tables_stat(index, txn, wanted)
     status = written(index, mdb_status(mdb.txn_commit(txn)))
-    if status == OK and not index_publish(index):
+    if status != OK:
+        return status
+    status = guard_learn(&index.guard, index.guard.file.fd)
+    if status == OK and index.wrote and (
+            index.guard.meta.transaction == before or not tables_hold(index, wanted)):
+        return latched(index, IO_ERROR)         # the disk has lost the meta page, and so the whole commit, or another
+    if not publish(index, status):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
-    elif status == OK and index.wrote and index.guard.meta.transaction == before:
-        status = latched(index, IO_ERROR)       # the disk has lost the meta page, and so the whole commit
-    return status
+    return OK
+
+
+cdef void tables_stat(LocationIndex* index, MDB_txn* txn, MDB_stat* wanted) noexcept nogil:
+    """Describe what the tables are in a transaction that was not committed yet. It cannot fail: they are open."""
+    cdef MDB_dbi[TABLES] tables
+    cdef uint32_t table
+    tables[TABLE_LOCATIONS], tables[TABLE_LEDGERS] = index.locations, index.ledgers
+    tables[TABLE_FENCES], tables[TABLE_DOUBTS] = index.fences, index.doubtful
+    for table in range(TABLES):
+        memset(&wanted[table], 0, sizeof(MDB_stat))
+        mdb.stat(txn, tables[table], &wanted[table])
+
+
+cdef bint tables_hold(LocationIndex* index, const MDB_stat* wanted) noexcept nogil:
+    """Return whether the file has the tables as they were committed, and small ones as many values as they should have.
+
+    A page whose write was lost may hold an older state of itself: the root of the main tree, that of all tables.
+    """
+    cdef const Tree* tree
+    cdef uint64_t pages
+    cdef uint32_t table
+    for table in range(TABLES):
+        tree = &index.guard.tables[table]
+        if tree.root == <uint64_t> NO_PAGE:
+            if wanted[table].ms_entries:
+                return False
+            continue
+        pages = wanted[table].ms_branch_pages + wanted[table].ms_leaf_pages + wanted[table].ms_overflow_pages
+        if tree.entries != wanted[table].ms_entries or tree.pages != pages:
+            return False
+        if pages <= WHOLE_TABLE_PAGES_MAX and guard_whole(&index.guard, table) == CORRUPT:
+            return False
+    return True
 
 
 cdef bint index_publish(LocationIndex* index) noexcept nogil:
-    if guard_learn(&index.guard, index.guard.file.fd) == OK:
+    return publish(index, guard_learn(&index.guard, index.guard.file.fd))
+
+
+cdef bint publish(LocationIndex* index, Status learned) noexcept nogil:
+    if learned == OK:
         return snapshots_publish(&index.snapshots, &index.guard)
     index.guard.sums = NULL
     snapshots_publish(&index.snapshots, NULL)
@@ -205,12 +262,18 @@ cdef Status index_written_run(LocationIndex* index, int64_t ledger, int64_t entr
 
 
 cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* most) noexcept nogil:
+    cdef uint32_t before = most[0]
     cdef Status status = guarded(index, ledger, 0, INT64_MAX)
     if status == OK:
         status = run_delete_some(&index.runs, ledger, most)
+        index.wrote |= most[0] != before
     return status if status == FULL else index_noted(index, status)
 
 
 cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil:
+    cdef uint64_t before = bytes[0]
     cdef Status status = guarded(index, moved.ledger, moved.first - RUN_SLOTS_MAX, moved.last)
-    return status if status != OK else index_noted(index, run_relocate(&index.runs, moved, bytes))
+    if status == OK:
+        status = index_noted(index, run_relocate(&index.runs, moved, bytes))
+        index.wrote |= bytes[0] != before
+    return status

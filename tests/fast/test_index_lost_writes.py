@@ -1,0 +1,62 @@
+"""Test that a commit of an index fails if the disk has lost what it wrote (index.writes)."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bookie._fast.index.view import Index
+
+SIZES = [100] * 50
+
+
+def lose_meta_pages(index: Path) -> None:
+    """Let what LMDB writes to its synchronous descriptor of the file, its meta pages, arrive somewhere else."""
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found = link.readlink().parent == index
+            flags = int(Path(f"/proc/self/fdinfo/{link.name}").read_text().split("flags:")[1].split()[0], 8)
+        except OSError:  # the descriptor of the list itself
+            continue
+        if found and flags & os.O_DSYNC:
+            elsewhere = os.open(index.with_suffix(".lost"), os.O_RDWR | os.O_CREAT, 0o600)
+            os.dup2(elsewhere, int(link.name))
+            os.close(elsewhere)
+            return
+    raise AssertionError("LMDB has no synchronous descriptor")
+
+
+def put(index: Index) -> None:
+    index.put_run(8, 0, 0, 1024, SIZES)
+
+
+def delete_runs(index: Index) -> None:
+    index.delete_runs(7, 10)
+
+
+def delete_ledger(index: Index) -> None:
+    index.delete_ledger(7)
+
+
+def relocate(index: Index) -> None:
+    assert index.relocate(7, 0, 49, 50 * 104, (0, 1024), (3, 1024))
+
+
+@pytest.mark.parametrize("change", [put, delete_runs, delete_ledger, relocate])
+def test_b2_a_commit_without_its_meta_page_fails(tmp_path: Path, change: Callable[[Index], None]) -> None:
+    """B2: whatever a transaction changes, its commit fails if the disk has lost its meta page."""
+    path = tmp_path / "index"
+    path.mkdir()
+    index = Index.open(path)
+    index.begin()
+    index.put_run(7, 0, 0, 1024, SIZES)
+    index.put_ledger(7, b"key")
+    index.commit()
+    lose_meta_pages(path)
+    index.begin()
+    change(index)
+    with pytest.raises(OSError, match=f"Errno {errno.EIO}"):
+        index.commit()
+    index.close()
