@@ -2,7 +2,7 @@
 
 One thread at a time uses it; others may only call `shutdown` and `close`. Waiting and checking digests need no GIL. A
 response is received into the memory that its entries stay in (module `client.answer_memory`), which is bounded by the
-largest frame. Every response must belong to a request that is outstanding; anything else, a time limit and a signal
+largest frame, or into a block of columns. Every response must belong to a request that is outstanding; anything else, a time limit and a signal
 whose handler raises end the connection, so that a response that is due is never taken for that of another request.
 """
 from libc.stddef cimport size_t
@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.client.answer_memory cimport AnswerMemory
 from bookie._fast.client.direct_socket cimport DirectSocket, Outcome
 from bookie._fast.client.framing_v2 cimport Response
+from bookie._fast.client.payload_block cimport PayloadBlock
 
 cdef enum:
     EXPECTED_MAX = 16            # requests that may be outstanding
@@ -40,9 +41,13 @@ cdef class DirectLink:
     cdef int64_t until_ns        # the time limit of the present call
     cdef uint64_t numbers        # request ids used so far
     cdef AnswerMemory memory
+    cdef PayloadBlock lender     # the block in whose memory the present call receives, or None
+    cdef int64_t wanted          # the first entry of what the lender is used for
+    cdef uint8_t* data           # where frames are received: in `memory`, or the lender's
+    cdef size_t room             # bytes there
     cdef object one_edges        # the offsets of a batch with one entry of `one_size` bytes
     cdef int64_t one_size
-    cdef size_t held             # bytes received in `memory`
+    cdef size_t held             # bytes received in `data`
     cdef size_t need             # size of the frame there, with its prefix; 0 while unknown
     cdef size_t usual            # of the last frame
     cdef Expected expected[EXPECTED_MAX]
@@ -67,6 +72,9 @@ cdef class DirectLink:
     cdef bint identify(self, Response* row, Expected* request)
     cdef bint fail(self, Outcome outcome) noexcept
     cdef AnswerMemory release(self)
+    cdef void use(self, AnswerMemory memory)
+    cdef int borrow(self, PayloadBlock block) except -1
+    cdef int give_back(self) except -1
     cdef void drop(self) noexcept nogil
     cdef size_t batch_frame(self, int64_t ledger, int64_t start, int32_t count, int64_t size, uint8_t* frame) noexcept
     cdef object entry_of(self, const Response* row, object digester, const Expected* request)

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+from bookie._fast.client.payload_block import PayloadBlock
 from bookie._fast.wire.digest import Digester
 
 LATE: int
@@ -36,7 +37,7 @@ class DirectLink:
     ) -> tuple[memoryview, NDArray[np.int64], int | None] | None: ...
     def ask_batch(self, ledger: int, start: int, count: int, size: int, timeout_s: float) -> bool: ...
     def take_batch(
-        self, digester: Digester, timeout_s: float
+        self, digester: Digester, timeout_s: float, block: PayloadBlock | None = None, entry: int = -1
     ) -> tuple[int, memoryview, NDArray[np.int64], int | None] | None: ...
     def batch_read(
         self, ledger: int, start: int, count: int, size: int, digester: Digester, timeout_s: float

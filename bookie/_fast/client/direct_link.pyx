@@ -71,7 +71,7 @@ cdef class DirectLink:
         self.patience_ns = <int64_t> (patience_s * SECOND)
         self.socket.fd = owner.fileno()
         self.socket.ssl = connection_pointer(owner) if encrypted else NULL
-        self.memory = answer_memory(ANSWER_BYTES_MIN)
+        self.use(answer_memory(ANSWER_BYTES_MIN))
         self.open = self.socket.fd >= 0 and socket_set_tick(&self.socket, TICK_NS)
 
     @property
@@ -131,7 +131,7 @@ cdef class DirectLink:
             self.busy = False
 
     cdef object frame_of(self):
-        body = PyBytes_FromStringAndSize(<const char*> self.memory.data + FRAME_PREFIX, self.need - FRAME_PREFIX)
+        body = PyBytes_FromStringAndSize(<const char*> self.data + FRAME_PREFIX, self.need - FRAME_PREFIX)
         self.drop()
         self.numbers = 1 << 20  # the transactions before were used by the frames
         return body
@@ -172,22 +172,22 @@ cdef class DirectLink:
         cdef Outcome outcome
         while True:
             if self.need == 0 and self.held >= FRAME_PREFIX:
-                self.need = FRAME_PREFIX + <size_t> load_u32(self.memory.data)
+                self.need = FRAME_PREFIX + <size_t> load_u32(self.data)
                 if self.need > self.frame_bytes_max or self.need == FRAME_PREFIX:
                     return malformed
             if self.need and self.held >= self.need:
                 if not self.unasked():
                     return DONE
                 continue
-            if self.need > self.memory.capacity:
+            if self.need > self.room:
                 return NO_ROOM
-            room = self.memory.capacity - self.held
+            room = self.room - self.held
             if self.outstanding > 1:
                 # Leave the next frame in the socket, except for its prefix: it gets memory of its own.
                 got = self.need + FRAME_PREFIX if self.need else max(self.usual, <size_t> FRAME_PREFIX)
                 room = min(room, got - self.held)
             deadline = min(self.until_ns, now_ns() + self.patience_ns)
-            outcome = socket_receive(&self.socket, self.memory.data + self.held, room, deadline, &got)
+            outcome = socket_receive(&self.socket, self.data + self.held, room, deadline, &got)
             if outcome != DONE:
                 return outcome
             self.held += got
@@ -196,7 +196,7 @@ cdef class DirectLink:
         """Drop the received frame if it is the response to START_TLS, once; return whether it was."""
         if self.socket.ssl == NULL or self.greeted:
             return False
-        if not is_start_tls(self.memory.data + FRAME_PREFIX, <uint32_t> (self.need - FRAME_PREFIX)):
+        if not is_start_tls(self.data + FRAME_PREFIX, <uint32_t> (self.need - FRAME_PREFIX)):
             return False
         self.greeted = True
         self.drop()
@@ -220,8 +220,8 @@ cdef class DirectLink:
                 outcome = self.converse(request, size, &sent, receive)
             if outcome == NO_ROOM:
                 larger = answer_memory(self.need + FRAME_PREFIX)
-                memcpy(larger.data, self.memory.data, self.held)
-                self.memory = larger
+                memcpy(larger.data, self.data, self.held)
+                self.use(larger)
             elif outcome == INTERRUPTED:
                 PyErr_CheckSignals()
             elif outcome == DONE:
@@ -232,7 +232,7 @@ cdef class DirectLink:
 
     cdef bint identify(self, Response* row, Expected* request):
         """Find the request that the received frame answers, and remove it; end the connection if there is none."""
-        cdef const uint8_t* body = self.memory.data + FRAME_PREFIX
+        cdef const uint8_t* body = self.data + FRAME_PREFIX
         cdef uint32_t size = <uint32_t> (self.need - FRAME_PREFIX)
         cdef Status status = response_v3_row(body, size, row) if self.v3 else response_row(body, size, row)
         cdef int k
@@ -260,13 +260,40 @@ cdef class DirectLink:
         cdef size_t more = self.held - self.need
         cdef AnswerMemory fresh = answer_memory(max(self.need + FRAME_PREFIX, more))
         memcpy(fresh.data, whole.data + self.need, more)
-        self.memory = fresh
+        self.use(fresh)
         self.usual, self.held, self.need = self.need, more, 0
         return whole
 
+    cdef void use(self, AnswerMemory memory):
+        """Receive into memory of the link's own."""
+        self.memory, self.data, self.room = memory, memory.data, memory.capacity
+        self.lender = None
+
+    cdef int borrow(self, PayloadBlock block) except -1:
+        """Receive the next frame into a block, if it has begun with little more than its size, and has room there."""
+        cdef size_t room = 0
+        cdef uint8_t* data
+        if self.held > FRAME_PREFIX:
+            return 0
+        if self.held == FRAME_PREFIX:
+            data = block.place(FRAME_PREFIX + <size_t> load_u32(self.data) + FRAME_PREFIX, &room)
+        else:
+            data = block.place(self.usual + FRAME_PREFIX, &room)
+        if data != NULL:
+            memcpy(data, self.data, self.held)
+            self.lender, self.data, self.room = block, data, room
+        return 0
+
+    cdef int give_back(self) except -1:
+        """Receive into memory of the link's own again, and take along what was received of further frames."""
+        cdef AnswerMemory own = self.memory if self.held <= self.memory.capacity else answer_memory(self.held)
+        memcpy(own.data, self.data, self.held)
+        self.use(own)
+        return 0
+
     cdef void drop(self) noexcept nogil:
         """Drop the frame, whose content was copied or is not wanted."""
-        memmove(self.memory.data, self.memory.data + self.need, self.held - self.need)
+        memmove(self.data, self.data + self.need, self.held - self.need)
         self.usual, self.held, self.need = self.need, self.held - self.need, 0
 
     # --- single reads -------------------------------------------------------------------------------------------------
@@ -291,7 +318,7 @@ cdef class DirectLink:
     cdef object entry_of(self, const Response* row, object digester, const Expected* request):
         cdef const Digest* digest = &(<Digester> digester).digest
         cdef ReadAnswerV3 answer
-        cdef uint8_t* body = self.memory.data + FRAME_PREFIX
+        cdef uint8_t* body = self.data + FRAME_PREFIX
         cdef uint8_t* record
         cdef const uint8_t* stored = body + row.body_at
         cdef int64_t size = row.body_size
@@ -322,7 +349,7 @@ cdef class DirectLink:
         if size > COPIED_BYTES_MAX:
             record = <uint8_t*> stored - LENGTH_PREFIX   # lies in the frame: its header precedes the entry
             store_u32(record, <uint32_t> size)
-            at = record - self.memory.data
+            at = record - self.data
             run = memoryview(self.release())[at:at + LENGTH_PREFIX + size]
         else:
             copy = PyBytes_FromStringAndSize(NULL, LENGTH_PREFIX + size)
@@ -353,17 +380,28 @@ cdef class DirectLink:
             return batch_frame_v3(ledger, start, count, size, self.numbers, frame)
         return batch_frame_v2(ledger, start, <int64_t> self.numbers, count, size, 0, NULL, frame)
 
-    def take_batch(self, Digester digester not None, double timeout_s):
+    def take_batch(self, Digester digester not None, double timeout_s, PayloadBlock block=None, int64_t entry=-1):
         """Wait for the next response to a batch read, and check its entries.
 
         Return (first entry, run, offsets, LAC or None), or None; `outcome` then says why. The run ends before the
-        first invalid entry, and has no more entries than were requested.
+        first invalid entry, and has no more entries than were requested. With `block`, it may lie in the memory of
+        the block if it begins with `entry`: it must be added there before anything else is, and cannot be used
+        afterwards.
         """
         if not self.enter(timeout_s):
             return None
         if self.outstanding == 0:
             self.misused("no batch read is outstanding")
-        return self.outcome_of(NULL, 0, BATCH, digester)
+        if block is None:
+            return self.outcome_of(NULL, 0, BATCH, digester)
+        self.wanted = entry
+        try:
+            self.borrow(block)
+            return self.outcome_of(NULL, 0, BATCH, digester)
+        finally:
+            self.busy = False
+            if self.lender is not None:
+                self.give_back()
 
     def batch_read(self, int64_t ledger, int64_t start, int32_t count, int64_t size, Digester digester not None,
                    double timeout_s):
@@ -379,8 +417,9 @@ cdef class DirectLink:
 
     cdef object run_of(self, const Response* row, object digester, const Expected* request):
         cdef const Digest* digest = &(<Digester> digester).digest
-        cdef AnswerMemory memory = self.memory
-        cdef uint8_t* body = memory.data + FRAME_PREFIX
+        cdef AnswerMemory copied = None
+        cdef uint8_t* data = self.data
+        cdef uint8_t* body = data + FRAME_PREFIX
         cdef size_t at = FRAME_PREFIX + row.body_at
         cdef size_t size = row.body_size
         cdef BatchAnswer answer
@@ -399,13 +438,13 @@ cdef class DirectLink:
                     patch_run(body, &answer)
                     at, size = FRAME_PREFIX + answer.at, answer.end - answer.at
                 else:
-                    memory = answer_memory(answer.run_bytes)
-                    at, size = 0, answer.run_bytes
+                    copied = answer_memory(answer.run_bytes)
+                    data, at, size = copied.data, 0, answer.run_bytes
                     with nogil:
-                        copy_run(body, self.need - FRAME_PREFIX, memory.data)
+                        copy_run(body, self.need - FRAME_PREFIX, data)
         if row.code == 0 and status == OK:
             with nogil:
-                status = records_count(memory.data + at, size, &count)
+                status = records_count(data + at, size, &count)
         if row.code or status != OK or count == 0:
             self.drop()
             self.fail(refused if row.code else invalid)
@@ -414,21 +453,30 @@ cdef class DirectLink:
         offsets = np.empty(count + 1, dtype=np.int64)
         edges = offsets
         with nogil:
-            records_offsets(memory.data + at, count, &edges[0])
-            good = records_verify(digest, memory.data + at, &edges[0], count, request.ledger, request.entry)
+            records_offsets(data + at, count, &edges[0])
+            good = records_verify(digest, data + at, &edges[0], count, request.ledger, request.entry)
         if good == 0:
             self.drop()
             self.fail(invalid)
             return None
-        if memory is self.memory:
-            self.release()
-        else:
-            self.drop()
         size = <size_t> edges[good]
         if size <= COPIED_BYTES_MAX:
-            run = memoryview(PyBytes_FromStringAndSize(<const char*> memory.data + at, size))
+            run = memoryview(PyBytes_FromStringAndSize(<const char*> data + at, size))
+            self.drop()
+        elif copied is not None:
+            run = memoryview(copied)[at:at + size]
+            self.drop()
+        elif self.lender is not None and request.entry != self.wanted:
+            copied = answer_memory(size)
+            memcpy(copied.data, data + at, size)
+            run = memoryview(copied)[:size]
+            self.drop()
+        elif self.lender is not None:
+            run = self.lender.keep(data + at, data + at + size)
+            self.data += self.need       # what follows leaves the block in `give_back`
+            self.usual, self.held, self.need = self.need, self.held - self.need, 0
         else:
-            run = memoryview(memory)[at:at + size]
+            run = memoryview(self.release())[at:at + size]
         self.outcome = DONE
         return request.entry, run, offsets[:good + 1], lac
 

@@ -30,7 +30,29 @@ cdef class PayloadBlock:
         self.rows_max, self.bytes_max = max(rows, self.rows_max), max(nbytes, self.bytes_max)
         self.memory = answer_memory(self.rows_max * (3 * WIDE + 2 * NARROW) + NARROW
                                     + (self.bytes_max if self.values else 0))
+        self.pending = self.pending_end = NULL
         return 0
+
+    cdef uint8_t* payloads(self) noexcept:
+        """Return where the payloads begin."""
+        return self.memory.data + self.rows_max * (3 * WIDE + 2 * NARROW) + NARROW
+
+    cdef uint8_t* place(self, size_t size, size_t* room) except? NULL:
+        cdef size_t used
+        if not self.values or self.pending != NULL:
+            return NULL
+        if self.memory is None:
+            self.reserve(0, 0)
+        used = (self.payloads() - self.memory.data) + <size_t> self.nbytes
+        if size > self.memory.capacity - used:
+            return NULL
+        room[0] = self.memory.capacity - used
+        return self.memory.data + used
+
+    cdef object keep(self, const uint8_t* start, const uint8_t* end):
+        cdef Py_ssize_t at = start - self.memory.data
+        self.pending, self.pending_end = start, end
+        return memoryview(self.memory)[at:at + (end - start)]
 
     def add(self, int64_t first, const uint8_t[::1] run, const int64_t[::1] offsets, int64_t overhead):
         """Copy the entries `first`, first + 1, ... of a run, with `overhead` bytes in front of each payload.
@@ -41,6 +63,7 @@ cdef class PayloadBlock:
         cdef int64_t nbytes = payloads_size(offsets, overhead, run.shape[0])
         cdef int64_t count = offsets.shape[0] - 1
         cdef int64_t k
+        cdef bint moves                  # the run is what is pending, or a part of it
         cdef int64_t* ids
         cdef int64_t* lacs
         cdef int64_t* lengths
@@ -51,8 +74,13 @@ cdef class PayloadBlock:
             return True
         if not self.values:
             nbytes = 0
+        moves = self.pending != NULL and self.pending <= &run[offsets[0]] and &run[0] + offsets[count] <= self.pending_end
+        if self.pending != NULL and not moves and self.rows:
+            return False                 # it would be written over
         if self.rows == 0:
-            self.reserve(count, nbytes)
+            if (self.memory is None or count > self.rows_max or nbytes > self.bytes_max
+                    or (self.pending != NULL and not moves)):
+                self.reserve(count, nbytes)
         elif first != self.end or self.rows + count > self.rows_max or self.nbytes + nbytes > self.bytes_max:
             return False
         ids = <int64_t*> self.memory.data
@@ -69,6 +97,8 @@ cdef class PayloadBlock:
                 edges[0] = 0
                 payloads_pack(&run[0], &offsets[0], count, overhead, <uint8_t*> (sizes + self.rows_max),
                               edges + self.rows)
+        if moves and &run[0] + offsets[count] == self.pending_end:
+            self.pending = self.pending_end = NULL
         self.end = first + count
         self.rows += count
         self.nbytes += nbytes
@@ -96,6 +126,7 @@ cdef class PayloadBlock:
             self.column(sizes_at + self.rows_max * NARROW, nbytes) if self.values else None,
         )
         self.memory = None
+        self.pending = self.pending_end = NULL
         self.rows = self.nbytes = 0
         return columns
 

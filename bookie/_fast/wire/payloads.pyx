@@ -2,7 +2,7 @@
 cimport cython
 from cpython.buffer cimport Py_buffer
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.string cimport memcpy
+from libc.string cimport memmove
 
 from bookie._fast.base.cursor cimport load_i64
 
@@ -120,7 +120,7 @@ cdef void payloads_pack(const uint8_t* run, const int64_t* offsets, int64_t coun
     cdef int64_t k, size
     for k in range(count):
         size = offsets[k + 1] - offsets[k] - overhead
-        memcpy(values + edges[k], run + offsets[k] + overhead, size)
+        memmove(values + edges[k], run + offsets[k] + overhead, size)  # they may overlap
         edges[k + 1] = edges[k] + <int32_t> size
 
 

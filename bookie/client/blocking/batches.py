@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from bookie._fast.client.payload_block import PayloadBlock
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.entries.verified import EntryBatch
 from bookie.client.event_loop.thread import LoopThread
@@ -20,6 +21,9 @@ class Source(Protocol):
 
         A call that raises RequestTimeout, or is interrupted, leaves what it has not handed over to the next call.
         """
+
+    def receive_into(self, block: PayloadBlock) -> None:
+        """Receive batches in the memory of a block, if that is possible."""
 
     def close(self) -> None:
         """Stop reading ahead. Further calls do nothing."""
@@ -40,6 +44,9 @@ class LoopSource:
         """Hand over on the event loop what has arrived, so that it is kept if the thread does not wait any longer."""
         for batch in await self._batches.ready():
             ready(batch)
+
+    def receive_into(self, block: PayloadBlock) -> None:
+        """Do nothing: the event loop receives in memory of its own."""
 
     def close(self) -> None:
         """Stop reading ahead."""
@@ -82,6 +89,17 @@ class Batches(Iterator[EntryBatch]):
         if not ready:
             self._source.fill(ready.append, timeout)
         return ready.popleft() if ready else None
+
+    def receive_into(self, block: PayloadBlock) -> None:
+        """Receive batches where their payloads will be in a block, for callers that add each of them at once.
+
+        Each batch must be added to the block before the next one is asked for, and cannot be used afterwards, except
+        for its ids and its size.
+
+        Args:
+            block: The block.
+        """
+        self._source.receive_into(block)
 
     def close(self) -> None:
         """Stop reading ahead. Further calls do nothing."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bookie._fast.client.direct_link import DirectLink
+from bookie._fast.client.payload_block import PayloadBlock
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.blocking.batches import LoopSource
 from bookie.client.blocking.direct_reads import DirectReads
@@ -51,6 +52,7 @@ class DirectBatches:
         self._asked: dict[int, tuple[int, float]] = {}  # the end of what was requested, and when
         self._holes: list[tuple[int, int]] = []  # requested, but missing in the response; a heap
         self._held: dict[int, EntryBatch] = {}
+        self._block: PayloadBlock | None = None
         self._held_bytes = 0
 
     def fill(self, ready: Callable[[EntryBatch], None], timeout: float | None) -> None:
@@ -65,6 +67,10 @@ class DirectBatches:
                 self._begin(self._direct.left(began, timeout))
             if self._read_by_loop(ready, self._direct.left(began, timeout)):
                 return
+
+    def receive_into(self, block: PayloadBlock) -> None:
+        """Receive responses in the memory of a block."""
+        self._block = block
 
     def close(self) -> None:
         """Stop reading ahead."""
@@ -127,7 +133,8 @@ class DirectBatches:
         link, pool = self._link, self._pool
         assert link is not None
         assert pool is not None
-        batch = self._direct.take(link, pool, step_s) if link.outstanding else None
+        block = None if self._held else self._block
+        batch = self._direct.take(link, pool, step_s, block, self._next) if link.outstanding else None
         if batch is None:
             return False
         end, asked_s = self._asked.pop(batch.first)

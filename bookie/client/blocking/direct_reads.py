@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie._fast.client.direct_link import LATE, DirectLink
+from bookie._fast.client.payload_block import PayloadBlock
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
 from bookie.client.blocking.batches import LoopSource
@@ -161,9 +162,11 @@ class DirectReads:
         """Send a batch read, and return whether it was sent."""
         return link.ask_batch(self._ledger, first, count, size, step_s)
 
-    def take(self, link: DirectLink, pool: DirectPool, step_s: float) -> EntryBatch | None:
-        """Receive the response to one of the batch reads that were sent."""
-        return self._batch(link.take_batch(self._digester, step_s), link, pool)
+    def take(
+        self, link: DirectLink, pool: DirectPool, step_s: float, block: PayloadBlock | None = None, entry: int = -1
+    ) -> EntryBatch | None:
+        """Receive the response to one of the batch reads that were sent; in a block, if it begins with `entry`."""
+        return self._batch(link.take_batch(self._digester, step_s, block, entry), link, pool)
 
     def _batch(self, got: Got | None, link: DirectLink, pool: DirectPool) -> EntryBatch | None:
         if got is None:

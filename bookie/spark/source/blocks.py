@@ -2,7 +2,8 @@
 main thread.
 
 Consecutive batches are joined into a block of about BLOCK_BYTES, because each block has a cost on its way to Spark.
-Each of them is copied into the block when it arrives, while it is in the processor's caches.
+Each of them is received at the end of the block, where it only has to move up a little, or copied there when it
+arrives, while it is in the processor's caches.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +33,7 @@ class Blocks:
 
     def __init__(self, settings: SourceSettings, ledger: int, metadata: LedgerMetadata) -> None:
         self._schema = settings.table.arrow()
-        self._block = PayloadBlock(VALUES_MAX, BLOCK_ROWS_MAX, values=settings.include_value)
+        self.block = PayloadBlock(VALUES_MAX, BLOCK_ROWS_MAX, values=settings.include_value)
         self._ledger = ledger
         self._ctime_us = None if metadata.ctime_ms is None else metadata.ctime_ms * 1000
         self._custom = list(metadata.custom.items())
@@ -40,7 +41,7 @@ class Blocks:
 
     def of(self, batches: Iterable[EntryBatch]) -> Iterator["pa.RecordBatch"]:
         """Yield blocks with all entries of ascending batches; entries may be missing between the batches."""
-        block, nbytes = self._block, 0
+        block, nbytes = self.block, 0
         for batch in batches:
             if not batch.add_to(block):
                 yield self._taken()
@@ -57,8 +58,8 @@ class Blocks:
         """Return the entries of the block, and empty it."""
         import pyarrow as pa  # noqa: PLC0415
 
-        rows = self._block.rows
-        ids, lacs, lengths, sizes, edges, values = self._block.take()
+        rows = self.block.rows
+        ids, lacs, lengths, sizes, edges, values = self.block.take()
         arrays = {
             "entry_id": pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(ids)]),
             "entry_size": pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(sizes)]),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from bookie.client import EntryBatch
 from bookie.client.blocking.handles import ReadHandle
+from bookie.client.entries.verified import PayloadBlock
 from bookie.errors import BookKeeperError, DigestMismatch, NoSuchEntry, NoSuchLedger, NoSuchLedgerMetadata
 from bookie.spark.clients import client_of
 from bookie.spark.source.blocks import Blocks
@@ -54,19 +55,22 @@ def _blocks(settings: SourceSettings, ranges: tuple[Range, ...]) -> Iterator["pa
             continue
         with handle:
             blocks = Blocks(settings, one.ledger, handle.metadata)
-            yield from blocks.of(_confirmed(settings, handle, one))
+            yield from blocks.of(_confirmed(settings, handle, one, blocks.block))
             if one.open_end:
                 yield from blocks.of(_unconfirmed(settings, handle, max(one.end, one.first)))
 
 
-def _confirmed(settings: SourceSettings, handle: ReadHandle, wanted: Range) -> Iterator[EntryBatch]:
-    """Yield the entries of a range; with failOnDataLoss=false, those that can be read."""
+def _confirmed(
+    settings: SourceSettings, handle: ReadHandle, wanted: Range, block: PayloadBlock
+) -> Iterator[EntryBatch]:
+    """Yield the entries of a range, for `block`; with failOnDataLoss=false, those that can be read."""
     at, last = wanted.first, wanted.end - 1
     if at <= last and handle.last_add_confirmed < last:
         handle.read_last_add_confirmed()
     while at <= last:
         try:
             with handle.batches(at, last, max_count=settings.batch_entries, max_size=settings.batch_bytes) as batches:
+                batches.receive_into(block)
                 for batch in batches:
                     yield batch
                     at = batch.last + 1

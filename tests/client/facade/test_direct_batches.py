@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bookie.client import BookKeeper
 from bookie.client.blocking.handles import ReadHandle
+from bookie.client.entries.verified import PayloadBlock
 from bookie.errors import ClientClosed, RequestTimeout
 from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, v2, warm, written
 from tests.client.facade.test_direct_peers import misled, pool_of
@@ -47,6 +49,29 @@ def test_ranges(uri: str, ledger: int, v2: bool) -> None:
             assert max(sizes) == 300
         assert pool_of(bk).busy == 0
         assert everything(reader, 20_000) == []
+
+
+def test_batches_that_are_received_in_a_block(uri: str, ledger: int, v2: bool) -> None:
+    """Every payload of a real bookie's responses is in a block, also where a block is full in the middle of a range."""
+    block = PayloadBlock(400_000, 10_000)
+    found: list[bytes] = []
+
+    def take() -> None:
+        edges, values = block.take()[4:]
+        assert edges is not None
+        assert values is not None
+        found.extend(bytes(values[a:b]) for a, b in itertools.pairwise(np.frombuffer(edges, dtype=np.int32)))
+
+    with BookKeeper(uri, useV2WireProtocol=v2) as bk, bk.open_ledger(ledger) as reader:
+        warm(reader)
+        with only_direct(reader), reader.batches() as batches:
+            batches.receive_into(block)
+            for batch in batches:
+                if not batch.add_to(block):
+                    take()
+                    assert batch.add_to(block)
+        take()
+    assert found == MANY
 
 
 def test_a_range_that_nobody_closes(uri: str, ledger: int) -> None:
