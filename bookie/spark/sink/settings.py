@@ -68,8 +68,8 @@ def settings_of(given: Mapping[str, str], schema: Any, *, overwrite: bool) -> Se
     """
     options = Options("bookkeeper", given)
     ensemble = options.integer("ensembleSize", 3, high=ENSEMBLE_MAX)
-    write = options.integer("writeQuorumSize", min(3, ensemble), high=ENSEMBLE_MAX)
-    ack = options.integer("ackQuorumSize", min(2, write), high=ENSEMBLE_MAX)
+    write = options.integer("writeQuorumSize", ensemble, high=ENSEMBLE_MAX)
+    ack = options.integer("ackQuorumSize", write // 2 + 1, high=ENSEMBLE_MAX)
     if not ack <= write <= ensemble:
         raise options.wrong(
             "ackQuorumSize", f"the sizes {ensemble}/{write}/{ack} must satisfy ensemble >= write quorum >= ack quorum"
