@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bookie.client import Channel, ChannelV3, Digest, DigestType, Security, Tls
+from bookie.client import BookKeeper, Channel, ChannelV3, Digest, DigestType, Security, Tls
 from bookie.errors import BookKeeperError, SecurityError
+from tests.client.facade.direct_adds import created, only_direct, payload, warm
 from tests.fixtures.certificates import Authority
 from tests.fixtures.java_peer import JavaPeer
 from tests.interop.conftest import Client, new_cluster
@@ -94,3 +95,22 @@ def test_our_channel(start_bookies: Start, ca: Authority, kind: type[Channel] | 
         kind.connect("127.0.0.1", bookie.port, security=Security(encrypt=Tls(ca.certificate))) as channel,
     ):
         channel.read(7, 0)
+
+
+@pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
+def test_adds_and_reads_of_a_thread(start_bookies: Start, cluster_uri: str, ca: Authority, *, v2: bool) -> None:
+    """They go over encrypted connections of its own to both bookies, though Java's says more than it was asked."""
+    start_bookies(1, **bookie_keys(ca))
+    client = ca.issue("client")
+    settings: dict[str, Any] = {
+        "clientTrustStore": str(ca.certificate),
+        "tlsCertificatePath": str(client.certificate),
+        "tlsKeyStore": str(client.key),
+    }
+    with BookKeeper(cluster_uri, useV2WireProtocol=v2, **settings) as bk, created(bk, password=b"secret") as ledger:
+        first = warm(ledger)
+        with only_direct(ledger):
+            for entry in range(first, first + 10):
+                assert ledger.append(payload(entry)) == entry
+        for entry in range(first, first + 10):
+            assert bytes(ledger.read(entry)[0].data) == payload(entry)
