@@ -18,6 +18,11 @@ from tests.fast.direct_window import DIGEST, FAILURES, Direct, Ended, Pool, dire
 from tests.fixtures.draws import examples
 
 
+def every(one: Direct) -> int:
+    """Return the places of all bookies, as bits."""
+    return (1 << len(one.peers)) - 1
+
+
 @pytest.mark.parametrize("v3", [False, True], ids=["V2", "V3"])
 @pytest.mark.parametrize("copies", [1, 3])
 def test_an_entry_on_all_bookies_is_acknowledged(copies: int, v3: bool) -> None:
@@ -122,7 +127,7 @@ def test_while_an_entry_is_claimed() -> None:
         add = claimed(one)
         assert (one.window.take(0.0), one.window.unacked(0).tolist()) == (0, [0])
         one.window.append(b"later")
-        assert not one.adder.settle(stored=True)
+        assert not one.adder.settle(every(one))
         assert (one.taken_over, add.done(), one.by_loop(), add.result()) == (1, False, [1], 0)
 
         class Waits:
@@ -135,19 +140,19 @@ def test_while_an_entry_is_claimed() -> None:
         told: list[int] = []
         add = claimed(one)
         add.tell(Waits())
-        assert not one.adder.settle(stored=True)
+        assert not one.adder.settle(every(one))
         assert (one.taken_over, told) == (2, [])
         assert (one.window.release(), len(told)) == (1, 1)
 
         add = claimed(one)
         one.window.holding = True
-        assert not one.adder.settle(stored=True)
+        assert not one.adder.settle(every(one))
         assert (one.window.release(), one.taken_over, add.done()) == (0, 3, False)
         one.window.unack(1)
         one.window.holding = False
         assert (one.window.release(), one.window.unacked(1).tolist()) == (0, [3])
 
-        assert one.adder.settle(stored=True) is False
+        assert one.adder.settle(every(one)) is False
 
 
 def test_a_bookie_that_was_replaced_meanwhile() -> None:
@@ -155,7 +160,7 @@ def test_a_bookie_that_was_replaced_meanwhile() -> None:
     with direct(2) as one:
         add = claimed(one)
         one.window.unack(1)
-        assert not one.adder.settle(stored=True)
+        assert not one.adder.settle(every(one))
         assert (add.done(), one.window.release(), one.by_loop(), add.result()) == (False, 0, [0], 0)
 
 
@@ -164,7 +169,7 @@ def test_a_ledger_that_failed_meanwhile() -> None:
     with direct() as one:
         add = claimed(one)
         assert one.window.fail(ValueError("closed")) == [0]
-        assert not one.adder.settle(stored=True)
+        assert not one.adder.settle(every(one))
         assert (one.window.lac, one.window.count, one.taken_over) == (-1, 0, 0)
         with pytest.raises(Ended, match="0: closed"):
             add.result()
@@ -176,7 +181,7 @@ def test_callers_that_wait_for_room_are_told() -> None:
         claimed(one)
         assert one.window.append(b"no room") is None
         one.waiting.append("caller")
-        assert one.adder.settle(stored=True)
+        assert one.adder.settle(every(one))
         assert one.taken_over == 1
 
 
@@ -193,7 +198,7 @@ def test_an_interrupted_hand_over() -> None:
     adder = DirectAdder(window, DIGEST.master_key, take_over, [])
     assert adder.claim(b"x", 0, 0, 0.0)
     with pytest.raises(KeyboardInterrupt):
-        adder.settle(stored=False)
+        adder.settle(0)
     assert (calls, window.unsent, window.take(0.0)) == ([0, 1], 1, 1)
 
 
@@ -231,7 +236,7 @@ class Course:
     def settle(self) -> None:
         """End a claim."""
         before = self.window.head
-        if self.one.adder.settle(self.chance.random() < 0.6):
+        if self.one.adder.settle(every(self.one) if self.chance.random() < 0.6 else 0):
             assert self.claimed
             assert (self.window.head, self.window.count) == (before + 1, 0)
         self.claimed = False
