@@ -3,6 +3,7 @@
 import argparse
 import sys
 import time
+from dataclasses import replace
 
 from tests.engine.seeds import fixed_environment, seeds_of
 
@@ -14,18 +15,25 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print the history")
     parser.add_argument("--calls", action="store_true", help="print the last calls")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of planted.py")
+    parser.add_argument("--world", default="", metavar="NAME", help="play the worlds of that bug without it")
+    parser.add_argument("--first", action="store_true", help="end at the first world with a finding")
     given = parser.parse_args()
     fixed_environment("tests.engine.cluster")
+    from tests.engine.cluster.planted import NOTHING, PLANTED
     from tests.engine.cluster.world import play
     from tests.engine.runtime import Runtime
 
+    planted = PLANTED[given.plant] if given.plant else NOTHING
+    if given.world:
+        planted = replace(NOTHING, draw=PLANTED[given.world].draw)
     runtime = Runtime()
     runtime.redirect()
     begun, worlds, steps, failed, unfinished, fingerprint = time.monotonic(), 0, 0, 0, 0, 0
     for seed in seeds_of(given.seeds):
-        if time.monotonic() - begun > given.seconds:
+        if time.monotonic() - begun > given.seconds or (failed and given.first):
             break
-        outcome = play(runtime, seed, traced=given.calls)
+        outcome = play(runtime, seed, planted, traced=given.calls)
         worlds, steps, fingerprint = worlds + 1, steps + outcome.steps, outcome.fingerprint
         if outcome.unfinished:
             unfinished += 1

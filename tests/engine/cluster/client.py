@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bookie.client.bookies.client import BookieClient
-from bookie.client.bookies.stores import MetadataStore
+from bookie.client.bookies.stores import MetadataStore, on_loop
 from bookie.client.config import ClientConfig
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
@@ -19,10 +19,10 @@ from bookie.client.placement.factory import placement_for
 from bookie.client.replication import service
 from bookie.client.replication.contracts import Cluster, Environment
 from bookie.client.replication.opening import OpenedLedgers
-from bookie.client.replication.stores import StoredQueue
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import BookKeeperError, MetadataStoreError
+from tests.engine.cluster.recovering import RecordedQueue
 from tests.sim.events import Event
 from tests.sim.face import Client
 from tests.sim.real_client import RealClient
@@ -74,7 +74,7 @@ class ConnectedClient(RealClient):
         bookies = cast("RecordedBookies", context.bookies)
         environment = Environment(
             name=bookies.who,
-            queue=StoredQueue(store),
+            queue=RecordedQueue(store, bookies.who, bookies.history),
             metadata=store,
             bookies=bookies,
             ledgers=OpenedLedgers(context),
@@ -85,6 +85,7 @@ class ConnectedClient(RealClient):
             random=context.random,
             epoch_ms=context.epoch_ms,
         )
+        store.driver.bookies.on_interruption(on_loop(cluster.interrupted))
         members = Members(store, cluster.changed)
         try:
             await _started(members)

@@ -28,6 +28,8 @@ class ClusterDraw(Draw):
     """How many of the clients speak V2."""
     cancels: int = 0
     """Whether calls of clients are cancelled and made again; and how many more clients follow the ledger."""
+    fault_kinds: tuple[str, ...] = ()
+    """The faults of the world, instead of some that are drawn."""
 
     @classmethod
     def of(cls, rng: random.Random) -> "ClusterDraw":
@@ -45,6 +47,7 @@ class ClusterDraw(Draw):
             add_timeout_s=timeout,
             read_timeout_s=timeout * rng.choice((0.5, 1, 3)),
             connect_timeout_s=timeout * 2,
+            session_timeout_s=session_s,
         )
         known = {one.name: getattr(draw, one.name) for one in fields(Draw)}
         known |= {"entries": rng.choice((5, 20, 60)), "lasts_s": lasts_s, "config": config}

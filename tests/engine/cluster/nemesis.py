@@ -30,7 +30,7 @@ class ClusterNemesis:
         self._rng = rng
         self._healing = False
         self._upgrading: asyncio.Task[None] | None = None
-        kinds = rng.sample(KINDS, rng.randint(1, 4))
+        kinds = world.draw.fault_kinds or tuple(rng.sample(KINDS, rng.randint(1, 4)))
         for _ in range(world.draw.faults):
             begin = world.first_s + rng.random() * world.draw.lasts_s
             length = rng.random() ** 2 * world.draw.lasts_s
@@ -82,6 +82,11 @@ class ClusterNemesis:
         runtime = self._world.runtime
         self._world.paused_until[bookie.name] = self._world.loop.time() + length
         runtime.pause(bookie.process, runtime.now() + int(length * 1e9))
+
+    def _stall(self, _bookie: Bookie, length: float) -> None:
+        """Let the process of the embedded store stand still, with all clients, for longer than a session."""
+        runtime, draw = self._world.runtime, self._world.draw
+        runtime.pause(CLIENTS, runtime.now() + int((2 * draw.session_s + 1 + length) * 1e9))
 
     def _full(self, bookie: Bookie, length: float) -> None:
         """Let the disk have no space."""

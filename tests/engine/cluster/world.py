@@ -28,6 +28,8 @@ from tests.engine.cluster.client import RecordedBookies, connected_client
 from tests.engine.cluster.draw import ClusterDraw, engine_plan, world_settings
 from tests.engine.cluster.nemesis import ClusterNemesis
 from tests.engine.cluster.placed import lacking
+from tests.engine.cluster.planted import NOTHING, Planted
+from tests.engine.cluster.recovering import misjudged, record_lost
 from tests.engine.cluster.scenario import ClusterScenario
 from tests.engine.cluster.store import Connection, Store
 from tests.engine.runtime import Runtime, Settings
@@ -94,13 +96,13 @@ class ClusterWorld(World):
     stores: list[Connection]  # type: ignore[assignment]
     draw: ClusterDraw
 
-    def __init__(self, runtime: Runtime, seed: int, root: Path, *, traced: bool) -> None:
+    def __init__(self, runtime: Runtime, seed: int, root: Path, planted: Planted, *, traced: bool) -> None:
         # The constructor of the base class is not called, because its parts differ.
         rng = random.Random(f"cluster-{seed}")
         self.runtime = runtime
         self.seed = seed
         self.rng = rng
-        self.draw = ClusterDraw.of(rng)
+        self.draw = planted.drawn(ClusterDraw.of(rng))
         self.loop = WorldLoop()
         self.history: list[Event] = []
         self.store = Store(root / "disk-0", self.history, random.Random(rng.random()))
@@ -113,11 +115,13 @@ class ClusterWorld(World):
         self._sessions: dict[str, int] = {}
         self._kept_alive: dict[str, float] = {}
         self._serving: frozenset[str] = frozenset()
+        self._serves_since: dict[str, float] = {}
         self._complete = asyncio.Event()
         plan = engine_plan(seed, self.draw)
         settings = world_settings(rng, self.draw) | {"traced": traced}
         made = [Bookie(runtime, plan, settings, at, root / f"disk-{at}") for at in range(1, self.draw.bookies + 1)]
         self.bookies = {bookie.name: bookie for bookie in made}
+        record_lost(self.history, self.serves_since)
 
     async def start(self) -> None:
         """Start the store and all bookies, and return when they serve."""
@@ -170,6 +174,11 @@ class ClusterWorld(World):
                 self.store.put(f"bookies/writable/{name}", b"", None, self._sessions[name])
             self._kept_alive[name] = now
 
+    def serves_since(self, bookie: str) -> float:
+        """Return since when a bookie serves without an interruption of its own; the present if it does not."""
+        since = self._serves_since.get(bookie, self.loop.time())
+        return max(since, self.paused_until.get(bookie, 0.0))
+
     def connect(self, who: str, config: ClientConfig) -> None:
         self.clients[who] = RecordedBookies(config, who, self.history)
         self.stores.append(self.store.connect(who, random.Random(self.rng.random()), self.draw.store_s))
@@ -206,6 +215,7 @@ class ClusterWorld(World):
         serving = frozenset(bookie.name for bookie in self.bookies.values() if bookie.serving)
         self._kept_alive = {name: at for name, at in self._kept_alive.items() if name in serving}
         self._serving = serving
+        self._serves_since = {name: self._serves_since.get(name, self.loop.time()) for name in serving}
         self.register()
         if len(serving) == len(self.bookies):
             self._complete.set()
@@ -230,7 +240,7 @@ class Outcome:
     lines: list[str] = field(default_factory=list)
 
 
-def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
+def play(runtime: Runtime, seed: int, planted: Planted = NOTHING, *, traced: bool = False) -> Outcome:
     """Play the world of a seed in a process group of its own, and return what it found."""
     root = scratch("cluster")
     runtime.new_world(root, processes=8)
@@ -239,7 +249,7 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     if child == 0:
         os.close(reading)
         os.setsid()
-        _child(runtime, seed, root, writing, traced=traced)
+        _child(runtime, seed, root, writing, planted, traced=traced)
     os.close(writing)
     limit = threading.Timer(REAL_SECONDS, os.killpg, (child, signal.SIGKILL))
     limit.start()
@@ -265,7 +275,7 @@ def play(runtime: Runtime, seed: int, *, traced: bool = False) -> Outcome:
     return outcome
 
 
-def _child(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool) -> NoReturn:
+def _child(runtime: Runtime, seed: int, root: Path, output: int, planted: Planted, *, traced: bool) -> NoReturn:
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     gc.disable()  # it would touch, and so copy, all memory that is shared with the parent process
     logging.disable(logging.CRITICAL)
@@ -273,9 +283,10 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool
     status = 0
     rng = random.Random(f"clients-{seed}")
     try:
-        settings = world_settings(rng, ClusterDraw.of(random.Random(f"cluster-{seed}")))
+        settings = world_settings(rng, planted.drawn(ClusterDraw.of(random.Random(f"cluster-{seed}"))))
         runtime.begin(Settings(**settings | {"traced": traced}))
-        lines = _play(runtime, seed, root, output, traced=traced)
+        with planted.patch():
+            lines = _play(runtime, seed, root, output, planted, traced=traced)
     except BaseException:  # noqa: BLE001 - the parent process reports it
         runtime.leave()
         text = traceback.format_exc()
@@ -287,8 +298,8 @@ def _child(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool
     os._exit(status)
 
 
-def _play(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool) -> list[str]:
-    world = ClusterWorld(runtime, seed, root, traced=traced)
+def _play(runtime: Runtime, seed: int, root: Path, output: int, planted: Planted, *, traced: bool) -> list[str]:
+    world = ClusterWorld(runtime, seed, root, planted, traced=traced)
     for bookie in world.bookies.values():
         bookie.inherited = output
     cancels = world.draw.cancels
@@ -319,6 +330,7 @@ def _play(runtime: Runtime, seed: int, root: Path, output: int, *, traced: bool)
     findings += [one for one in world.loop.problems if not (crashed and "pending" in one)]
     findings += [f"{one.invariant} at {one.at:.6f} s: {one.what}" for one in judge(world.history, copies, [])]
     findings += lacking(world.history, copies)
+    findings += misjudged(world.history, world.draw)
     if scenario.waiting:
         findings.append(f"calls without an end: {', '.join(sorted(scenario.waiting))}")
     return [repr(world.draw), *(event.line() for event in world.history), *(f"FINDING {one}" for one in findings)]
