@@ -4,8 +4,9 @@ by a C client, of one bookie, in turn.
 Each row is one thread with a ledger of one replica: it adds entries one by one, each of them synced, or reads them from
 the bookie's cache: one by one, in batches one after the other, and a range in batches. The C client is `bkload`, which
 checks no digests and keeps nothing, over one connection with the same requests, on the same CPU; for the range it is
-the better one of one and four batches outstanding. Prints medians of paired runs, in entries per second and in CPU
-microseconds of the client per entry, as one JSON line a row.
+the better one of one and four batches outstanding. With `--tls`, our connections are encrypted, and the C client's are
+not. Prints medians of paired runs, in entries per second and in CPU microseconds of the client per entry, as one JSON
+line a row.
 """
 
 import json
@@ -23,6 +24,8 @@ from bookie.client.blocking.handles import ReadHandle
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import CLIENT_CPU, bkload, kept_apart, place
 from tests.fixtures.bookies import BookieProcess
+from tests.fixtures.certificates import Authority
+from tests.server.test_tls import keys_of
 
 DATA = ROOT / "build/perf/client-direct"
 CACHES = {"dbStorage_writeCacheMaxSizeMb": "1024", "dbStorage_readAheadCacheMaxSizeMb": "512", "logLevel": "info"}
@@ -108,15 +111,23 @@ ROWS: dict[str, tuple[Callable[[ReadHandle, int], int], str, tuple[int, ...], in
 @click.option("--only", default="", help="The rows whose name contains this.")
 @click.option("--size", default=1024, show_default=True, help="Bytes of an entry's payload.")
 @click.option("--protocol", default=2, show_default=True, type=click.IntRange(2, 3))
+@click.option("--tls", is_flag=True, help="Encrypt our connections.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path))
-def main(pairs: int, entries: int, adds: int, only: str, size: int, protocol: int, directory: Path) -> None:
+def main(
+    pairs: int, entries: int, adds: int, only: str, size: int, protocol: int, directory: Path, *, tls: bool
+) -> None:
     """Measure and print."""
     shutil.rmtree(directory, ignore_errors=True)
-    bookie = BookieProcess(directory / "bookie", f"lmdb://{directory}/metadata", CACHES)
+    settings: dict[str, object] = {"useV2WireProtocol": protocol == 2}
+    keys = CACHES
+    if tls:
+        ca = Authority(directory / "ca")
+        keys = CACHES | keys_of(ca)
+        settings["clientTrustStore"] = str(ca.certificate)
+    bookie = BookieProcess(directory / "bookie", f"lmdb://{directory}/metadata", keys)
     bookie.start()
     try:
         uri = f"grpc://{bookie.admin}"
-        settings = {"useV2WireProtocol": protocol == 2}
         with (
             kept_apart(bookie.pid),
             BookKeeper(uri, **settings) as direct,

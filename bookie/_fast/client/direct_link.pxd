@@ -2,8 +2,9 @@
 
 One thread at a time uses it; others may only call `shutdown` and `close`. Waiting and checking digests need no GIL. A
 response is received into the memory that its entries stay in (module `client.answer_memory`), which is bounded by the
-largest frame, or into a block of columns. Every response must belong to a request that is outstanding; anything else, a time limit and a signal
-whose handler raises end the connection, so that a response that is due is never taken for that of another request.
+largest frame, or into a block of columns. Every response must belong to a request that is outstanding; anything else, a
+time limit and a signal whose handler raises end the connection, so that a response that is due is never taken for that
+of another request.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t

@@ -58,7 +58,7 @@ cdef Outcome outcome_of(DirectSocket* socket, ssize_t n, int64_t deadline_ns) no
 
 
 cdef Outcome sealed_wait(DirectSocket* socket, int result, int64_t deadline_ns) noexcept nogil:
-    """Wait for a tick at most, until the socket is ready for what OpenSSL needs: DONE if the caller should try again."""
+    """Wait, a tick at most, until the socket is ready for what OpenSSL needs; DONE: the caller should try again."""
     cdef int reason = openssl.ssl_get_error(socket.ssl, result)
     cdef int64_t left = deadline_ns - now_ns()
     cdef pollfd one

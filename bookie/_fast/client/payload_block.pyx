@@ -74,7 +74,8 @@ cdef class PayloadBlock:
             return True
         if not self.values:
             nbytes = 0
-        moves = self.pending != NULL and self.pending <= &run[offsets[0]] and &run[0] + offsets[count] <= self.pending_end
+        moves = (self.pending != NULL and self.pending <= &run[0] + offsets[0]
+                 and &run[0] + offsets[count] <= self.pending_end)
         if self.pending != NULL and not moves and self.rows:
             return False                 # it would be written over
         if self.rows == 0:
