@@ -36,7 +36,7 @@ with LocalCluster(1) as cluster:
 """
 BOOKIE = """
 {entry} & bookie=$!
-python -m bookie.client.demo -n 10000
+python -m bookie.client.demo --entries 10000
 kill -TERM $bookie
 wait $bookie
 """
