@@ -88,7 +88,7 @@ def wheel(system: Path, wheel: Path, java: str) -> None:
     root.path("/srv/count.py").write_text(SPARK)
     root.run("python3 -m venv /opt/bookie", name="venv")
     root.run(f"/opt/bookie/bin/pip install -q '/srv/{wheel.name}[spark]'", name="pip install")
-    root.run("/opt/bookie/bin/python /srv/count.py", name="write and count 100,000 rows", network=False)
+    root.run("PATH=/opt/bookie/bin:$PATH python /srv/count.py", name="write and count 100,000 rows", network=False)
     report(root.steps)
 
 

@@ -5,6 +5,7 @@ if they may not reach the network, a loopback interface that no other process ha
 import os
 import resource
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -64,6 +65,8 @@ class Root:
             if Path(name).is_file():
                 self.path(name).parent.mkdir(parents=True, exist_ok=True)
                 self.path(name).write_bytes(Path(name).read_bytes())
+        hosts = f"127.0.0.1 localhost {socket.gethostname()}\n"  # Java looks up its own machine's name
+        self.path("/etc/hosts").write_text(hosts)
         return self
 
     def path(self, name: str) -> Path:
