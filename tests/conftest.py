@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = ("sentinel", "leaks", "faults", "java_peer", "zookeeper", "bookies", "spark")
+FIXTURES = ("sentinel", "leaks", "faults", "java_peer", "zookeeper", "etcd", "bookies", "spark")
 
 pytest_plugins = [
     "pytester",

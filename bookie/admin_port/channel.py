@@ -17,7 +17,7 @@ from bookie.admin_port import own_token
 from bookie.errors import ConfigurationError
 from bookie.secret_files import SecretRefused, read_secret
 
-__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES"]
+__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES", "tls_credentials"]
 
 BUSY = ("bookie-busy", "1")
 """Trailing metadata of a RESOURCE_EXHAUSTED response that was refused without any effect, so that it is safe to
@@ -63,17 +63,32 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
     """
     options = (*options, ("grpc.enable_http_proxy", 0))
     if access.encrypted:
-        credentials = grpc.ssl_channel_credentials(
-            _read("TLS authorities", access.authorities),
-            _read_secret("TLS key", access.key),
-            _read("TLS certificate", access.certificate),
-        )
+        credentials = tls_credentials(access.authorities, access.certificate, access.key)
         channel = grpc.secure_channel(target, credentials, options=options)
     else:
         channel = grpc.insecure_channel(target, options=options)
     if access.token_file is None and access.certificate is not None:
         return channel  # the certificate identifies the caller
     return grpc.intercept_channel(channel, _SendToken(access.token_file, target))
+
+
+def tls_credentials(authorities: str | None, certificate: str | None, key: str | None) -> Any:
+    """Return the credentials of a channel with TLS, from paths of PEM files.
+
+    Args:
+        authorities: the CA certificates to trust; None: those of the system.
+        certificate: the client's certificate, or None.
+        key: its private key, or None.
+
+    Returns:
+        `grpc.ChannelCredentials`.
+
+    Raises:
+        ConfigurationError: a file cannot be read.
+    """
+    return grpc.ssl_channel_credentials(
+        _read("TLS authorities", authorities), _read_secret("TLS key", key), _read("TLS certificate", certificate)
+    )
 
 
 def read_token(path: str) -> str:

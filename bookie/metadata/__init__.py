@@ -7,6 +7,7 @@ compare-and-set.
     records      the values that every store keeps, and their bytes: ledgers, logs, replication
     zookeeper    the store that Apache BookKeeper clusters use
     key_value    the store over versioned keys: LMDB in this process, or gRPC to the process that owns it
+    etcd         the store in etcd: versioned keys, in the layout of Apache BookKeeper's driver for etcd
     bookies      a bookie's id, what it publishes, how it stays registered, and the state of all bookies
 
 Begin with `driver`, then `records.ledger_metadata`.

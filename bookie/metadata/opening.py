@@ -33,10 +33,18 @@ def open_driver(
         from bookie.metadata.key_value.embedded import EmbeddedStore  # noqa: PLC0415
 
         return KeyValueDriver(EmbeddedStore(where.path, create=create), session_timeout_s=session_timeout_s)
+    option = where.options.get
+    if where.scheme in {"etcd", "etcds"}:
+        from bookie.metadata.etcd.driver import EtcdDriver  # noqa: PLC0415
+        from bookie.metadata.etcd.endpoints import EtcdAccess  # noqa: PLC0415
+        from bookie.metadata.etcd.store import EtcdStore  # noqa: PLC0415
+
+        login = EtcdAccess(where.scheme == "etcds", *map(option, ("ca", "certificate", "key", "user", "password")))
+        etcd = EtcdStore(where.hosts, where.path, login, session_timeout_s=session_timeout_s)
+        return EtcdDriver(etcd, session_timeout_s=session_timeout_s)
     from bookie.admin_port.channel import AdminAccess  # noqa: PLC0415
     from bookie.metadata.key_value.remote import RemoteStore  # noqa: PLC0415
 
-    option = where.options.get
     access = AdminAccess(where.scheme == "grpcs", option("ca"), option("certificate"), option("key"), option("token"))
     store = RemoteStore(where.hosts[0], access, session_timeout_s=session_timeout_s)
     return KeyValueDriver(store, session_timeout_s=session_timeout_s)

@@ -1,4 +1,4 @@
-"""Metadata clusters of every kind: the same tests run on the embedded store, on a remote one, and on ZooKeeper.
+"""Metadata clusters of every kind: the same tests run on the embedded store, on a remote one, on etcd and on ZooKeeper.
 
 A cluster is empty and initialized; `connect` opens a driver with a session of its own. The embedded kind has one
 owner, the first that connects; the others reach it over gRPC, like other processes of the machine.
@@ -18,6 +18,7 @@ from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.key_value.driver import KeyValueDriver
 from bookie.metadata.key_value.embedded import EmbeddedStore
 from bookie_admin.services.metadata_store import STREAMS_MAX, MetadataService
+from tests.fixtures.etcd import EtcdCluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 
 SESSION_TIMEOUT_MS = 6000
@@ -115,12 +116,35 @@ class ZooKeeperCluster:
             driver.stop()
 
 
-@pytest.fixture(params=["embedded", "remote", pytest.param("zookeeper", marks=pytest.mark.interop)])
+class EtcdScope:
+    """Drivers on one scope of etcd."""
+
+    def __init__(self, etcd: EtcdCluster) -> None:
+        self.etcd, self.scope = etcd, etcd.new_scope()
+        self.uri = f"etcd://{etcd.addresses}{self.scope}"
+        self._drivers: list[MetadataDriver] = []
+        self.connect().cluster.initialize()
+
+    def connect(self, *, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> MetadataDriver:
+        driver = open_driver(self.uri, session_timeout_ms=session_timeout_ms)
+        self._drivers.append(driver)
+        driver.start()
+        return driver
+
+    def stop(self) -> None:
+        """Stop all drivers."""
+        for driver in self._drivers:
+            driver.stop()
+
+
+@pytest.fixture(params=["embedded", "remote", "etcd", pytest.param("zookeeper", marks=pytest.mark.interop)])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """A new cluster of each kind."""
-    made: KeyValueCluster | ZooKeeperCluster
+    made: KeyValueCluster | ZooKeeperCluster | EtcdScope
     if request.param == "zookeeper":
         made = ZooKeeperCluster(request.getfixturevalue("zookeeper"))
+    elif request.param == "etcd":
+        made = EtcdScope(request.getfixturevalue("etcd"))
     else:
         made = KeyValueCluster(tmp_path / "metadata", owner_first=request.param == "embedded")
     yield made
@@ -131,6 +155,14 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 def zookeeper_cluster(zookeeper: ZooKeeperServer) -> Iterator[ZooKeeperCluster]:
     """A new cluster in ZooKeeper."""
     made = ZooKeeperCluster(zookeeper)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def etcd_scope(etcd: EtcdCluster) -> Iterator[EtcdScope]:
+    """A new cluster in etcd."""
+    made = EtcdScope(etcd)
     yield made
     made.stop()
 

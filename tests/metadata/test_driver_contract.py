@@ -72,14 +72,13 @@ def test_a_cluster_is_destroyed_when_nobody_is_registered(cluster: Cluster) -> N
     assert driver.cluster.initialize() != old
     assert driver.bookies.known() == frozenset()
     assert not any(driver.ledgers.ranges())
-    assert driver.ledgers.create(7, METADATA).version == 0
+    assert driver.ledgers.create(7, METADATA) == driver.ledgers.read(7)
 
 
 def test_a_ledger_lives(cluster: Cluster) -> None:
     """A ledger is created, read by another client, replaced by version and deleted; each stale version is refused."""
     ours, theirs = cluster.connect(), cluster.connect()
     created = ours.ledgers.create(7, METADATA)
-    assert created.version == 0
     assert created.value.token
     read = theirs.ledgers.read(7)
     assert read == created
@@ -88,22 +87,22 @@ def test_a_ledger_lives(cluster: Cluster) -> None:
 
     closed = replace(read.value, state=LedgerState.CLOSED, length=10, last_entry=4)
     written = theirs.ledgers.write(7, closed, read.version)
-    assert written.version == 1
+    assert written.version > created.version
     assert written.value.token == 0
     assert written.created_ms == created.created_ms
     assert ours.ledgers.read(7) == written
     with pytest.raises(MetadataVersionConflict, match="ledger 7"):
-        ours.ledgers.write(7, closed, 0)
+        ours.ledgers.write(7, closed, created.version)
     with pytest.raises(MetadataVersionConflict):
-        ours.ledgers.delete(7, 0)
+        ours.ledgers.delete(7, created.version)
 
-    ours.ledgers.delete(7, 1)
+    ours.ledgers.delete(7, written.version)
     with pytest.raises(NoSuchLedgerMetadata, match="ledger 7"):
         theirs.ledgers.read(7)
     with pytest.raises(NoSuchLedgerMetadata):
         theirs.ledgers.delete(7)
     with pytest.raises(NoSuchLedgerMetadata):
-        theirs.ledgers.write(7, closed, 1)
+        theirs.ledgers.write(7, closed, written.version)
 
 
 def test_a_ledger_id_is_given_once(cluster: Cluster) -> None:
@@ -175,7 +174,7 @@ def test_a_ledger_is_watched(cluster: Cluster) -> None:
     seen.wait_equal(None)
     created = writer.ledgers.create(11, METADATA)
     seen.wait_equal(created)
-    recovering = writer.ledgers.write(11, replace(METADATA, state=LedgerState.IN_RECOVERY), 0)
+    recovering = writer.ledgers.write(11, replace(METADATA, state=LedgerState.IN_RECOVERY), created.version)
     seen.wait_equal(recovering)
     writer.ledgers.delete(11)
     seen.wait_equal(None)
@@ -293,17 +292,18 @@ def test_cookies_are_versioned(cluster: Cluster) -> None:
     ours, theirs = cluster.connect(), cluster.connect()
     assert ours.cookies.read(BOOKIE) is None
     assert ours.bookies.known() == frozenset()
-    assert ours.cookies.write(BOOKIE, b"one", None) == 0
+    first = ours.cookies.write(BOOKIE, b"one", None)
     with pytest.raises(MetadataVersionConflict, match="cookie of 10"):
         theirs.cookies.write(BOOKIE, b"two", None)
-    assert theirs.cookies.read(BOOKIE) == (b"one", 0)
-    assert theirs.cookies.write(BOOKIE, b"two", 0) == 1
+    assert theirs.cookies.read(BOOKIE) == (b"one", first)
+    second = theirs.cookies.write(BOOKIE, b"two", first)
+    assert second > first
     with pytest.raises(MetadataVersionConflict):
-        ours.cookies.write(BOOKIE, b"three", 0)
+        ours.cookies.write(BOOKIE, b"three", first)
     with pytest.raises(MetadataVersionConflict):
-        ours.cookies.remove(BOOKIE, 0)
+        ours.cookies.remove(BOOKIE, first)
     assert ours.bookies.known() == {BOOKIE}
-    ours.cookies.remove(BOOKIE, 1)
+    ours.cookies.remove(BOOKIE, second)
     with pytest.raises(MetadataVersionConflict):
         theirs.cookies.remove(BOOKIE)
     assert theirs.cookies.read(BOOKIE) is None

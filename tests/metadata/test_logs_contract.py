@@ -23,22 +23,22 @@ def test_a_log_lives(cluster: Cluster) -> None:
     with pytest.raises(NoSuchLog, match="'orders'"):
         ours.read("orders")
     created = ours.create("orders", Log((3, 1, 2)))
-    assert created.version == 0
     assert theirs.read("orders") == created
     with pytest.raises(LogExists):
         theirs.create("orders", Log())
     changed = Log((3, 1, 2, 1 << 62), {"query": Commit(4, 1_700_000_000_000)}, settled=2)
-    assert theirs.write("orders", changed, 0).version == 1
+    written = theirs.write("orders", changed, created.version)
+    assert written.version > created.version
     assert ours.read("orders").value == changed
     with pytest.raises(MetadataVersionConflict):
-        ours.write("orders", Log(), 0)
+        ours.write("orders", Log(), created.version)
     with pytest.raises(MetadataVersionConflict):
-        ours.delete("orders", 0)
-    ours.delete("orders", 1)
+        ours.delete("orders", created.version)
+    ours.delete("orders", written.version)
     with pytest.raises(NoSuchLog):
         theirs.delete("orders")
     with pytest.raises(NoSuchLog):
-        theirs.write("orders", Log(), 1)
+        theirs.write("orders", Log(), written.version)
 
 
 def test_names_are_anything_readable(cluster: Cluster) -> None:

@@ -2,7 +2,8 @@
 one.
 
 `keys` is the interface of such a store. `embedded` keeps the keys in LMDB and is owned by one process; `remote`
-reaches it from other processes, through the admin port of its owner. `driver`, `logs` and `replication` implement the
+reaches it from other processes, through the admin port of its owner; `connected` is what it shares with the store in
+etcd. `driver`, `logs` and `replication` implement the
 protocols of `bookie.metadata.driver` on either of them, and their docstrings list the keys.
 
 Begin with `keys`, then `driver` and `embedded`.

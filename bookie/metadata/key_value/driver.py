@@ -1,4 +1,5 @@
-"""The metadata driver over versioned keys, for the embedded store as well as for a remote one.
+"""The metadata driver over versioned keys, for the embedded store as well as for a remote one; the driver for etcd
+builds on it.
 
     instanceid                 the instance id; there is no layout
     cookies/<bookie id>        text of its VERSION files
@@ -30,7 +31,7 @@ from bookie.errors import (
     MetadataVersionConflict,
     NoSuchLedgerMetadata,
 )
-from bookie.metadata.driver import ClusterSeen, Subscription, Versioned
+from bookie.metadata.driver import Cluster, ClusterSeen, Ledgers, Subscription, Versioned
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.key_value.logs import KeyValueLogs
 from bookie.metadata.key_value.replication import KeyValueElection, KeyValueReplication
@@ -230,7 +231,7 @@ class KeyValueLedgers:
         if metadata.format_version == 3:  # the token also makes the bytes unique
             metadata = replace(metadata, token=secrets.randbelow(LEDGER_IDS_END - 1) + 1)
         try:
-            item = self._store.put(_ledger_key(ledger_id), serialize_ledger(metadata), None)
+            item = self._store.put(self._key(ledger_id), serialize_ledger(metadata), None)
         except KeyExists as error:
             raise LedgerExists(f"ledger {ledger_id} already exists") from error
         return Versioned(metadata, item.version, item.created_ms)
@@ -244,7 +245,7 @@ class KeyValueLedgers:
     def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
         metadata = replace(metadata, token=0)
         try:
-            item = self._store.put(_ledger_key(ledger_id), serialize_ledger(metadata), version)
+            item = self._store.put(self._key(ledger_id), serialize_ledger(metadata), version)
         except KeyAbsent as error:
             raise NoSuchLedgerMetadata(f"ledger {ledger_id} does not exist") from error
         except VersionConflict as error:
@@ -253,7 +254,7 @@ class KeyValueLedgers:
 
     def delete(self, ledger_id: int, version: int | None = None) -> None:
         try:
-            self._store.delete(_ledger_key(ledger_id), version)
+            self._store.delete(self._key(ledger_id), version)
         except KeyAbsent as error:
             raise NoSuchLedgerMetadata(f"ledger {ledger_id} does not exist") from error
         except VersionConflict as error:
@@ -261,16 +262,23 @@ class KeyValueLedgers:
 
     def ranges(self) -> Iterator[list[int]]:
         for page in pages(self._store, LEDGERS):
-            yield [int(key.removeprefix(LEDGERS)) for key in page]
+            yield [ledger for key in page if (ledger := self._id(key)) is not None]
 
     def watch(self, ledger_id: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
-        return self._watcher.add(lambda _watch: self._find(ledger_id), listener, topic=_ledger_key(ledger_id))
+        return self._watcher.add(lambda _watch: self._find(ledger_id), listener, topic=self._key(ledger_id))
 
     def new_id(self) -> int:
         return self._store.increment(NEXT_LEDGER)
 
+    def _key(self, ledger_id: int) -> str:
+        return f"{LEDGERS}{ledger_id:019d}"
+
+    def _id(self, key: str) -> int | None:
+        """Return the ledger of a key, or None if it is a key of something else."""
+        return int(key.removeprefix(LEDGERS))
+
     def _find(self, ledger_id: int) -> Versioned[LedgerMetadata] | None:
-        item = self._store.get(_ledger_key(ledger_id))
+        item = self._store.get(self._key(ledger_id))
         return None if item is None else Versioned(parse_ledger(ledger_id, item.value), item.version, item.created_ms)
 
 
@@ -283,11 +291,11 @@ class KeyValueDriver:
         self.store = store
         self._watcher = Watcher("metadata-watch")
         self._end_watch: Callable[[], None] | None = None
-        self.cluster = KeyValueCluster(store)
+        self.cluster: Cluster = KeyValueCluster(store)
         self.registrations = KeyValueRegistrations(store, session_timeout_s)
         self.bookies = KeyValueBookies(store, self._watcher)
         self.cookies = KeyValueCookies(store)
-        self.ledgers = KeyValueLedgers(store, self._watcher)
+        self.ledgers: Ledgers = KeyValueLedgers(store, self._watcher)
         self.logs = KeyValueLogs(store, self._watcher)
         self.replication = KeyValueReplication(store, self._watcher)
         self.election = KeyValueElection(store, self._watcher)
@@ -308,10 +316,6 @@ class KeyValueDriver:
 
 def _mode_prefix(*, read_only: bool) -> str:
     return "bookies/readonly/" if read_only else "bookies/writable/"
-
-
-def _ledger_key(ledger_id: int) -> str:
-    return f"{LEDGERS}{ledger_id:019d}"
 
 
 def _changed(ledger_id: int, version: int | None) -> MetadataVersionConflict:

@@ -21,7 +21,9 @@ VALUE_BYTES_MAX = 1 << 20
 class Item:
     """A stored value.
 
-    `version` is 0 at creation and rises by one with each change; `session` is 0 for a permanent key.
+    `version` rises with each change: from 0 by one in our own store, while in etcd it is the revision of the change.
+    `created_ms` is in milliseconds since 1970, and 0 where the store does not record it. `session` is 0 for a permanent
+    key.
     """
 
     value: bytes

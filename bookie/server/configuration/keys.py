@@ -136,8 +136,9 @@ GROUPS = (
         "Metadata",
         (
             Key("metadataServiceUri", "metadata.service_uri", str, "", "Metadata store:"
-                " `zk+hierarchical://host:2181/ledgers` (several hosts separated by `;`), `lmdb:///directory` for the"
-                " store embedded in this bookie, or `grpc://host:3182` for the store embedded in another bookie.",
+                " `zk+hierarchical://host:2181/ledgers` (several hosts separated by `;`), `etcd://host:2379/ledgers`"
+                " (several hosts separated by `,`), `lmdb:///directory` for the store embedded in this bookie, or"
+                " `grpc://host:3182` for the store embedded in another bookie.",
                 differs="none, derived from `zkServers` as here"),
             Key("zkServers", "", str, "", "Older form: ZooKeeper servers `host:port`, separated by commas; used if"
                 " `metadataServiceUri` is unset."),

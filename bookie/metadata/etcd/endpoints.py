@@ -1,0 +1,182 @@
+"""Calls to the members of an etcd cluster, one member at a time. Any thread.
+
+A call that a member does not answer makes the next call go to the next member. With a user, a token is fetched by the
+first call, and again when etcd no longer accepts it.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from bookie.admin_port.channel import tls_credentials
+from bookie.errors import ConfigurationError, SecurityError
+from bookie.metadata.key_value.connected import LOST_ANSWER
+from bookie.metadata.key_value.keys import VALUE_BYTES_MAX
+from bookie.pb import etcd_pb2 as pb
+from bookie.secret_files import SecretRefused, read_secret
+
+__all__ = ["Endpoints", "EtcdAccess", "STALE_TOKEN"]
+
+# etcd closes connections that send pings more often than every 5 s (`--grpc-keepalive-min-time`).
+PING_EVERY_MS = 6000
+PING_ANSWER_MS = 3000
+CHANNEL_OPTIONS = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.keepalive_time_ms", PING_EVERY_MS),
+    ("grpc.keepalive_timeout_ms", PING_ANSWER_MS),
+    ("grpc.http2.max_pings_without_data", 0),  # a watch sends nothing else, and a member that hangs must be noticed
+    ("grpc.max_receive_message_length", 16 * VALUE_BYTES_MAX),
+    ("grpc.enable_http_proxy", 0),
+]
+STALE_TOKEN = ("invalid auth token", "revision of auth store is old")
+"""What etcd says of a token that expired, or was made before users or roles changed."""
+RESPONSES: dict[str, Any] = {
+    "KV/Range": pb.RangeResponse,
+    "KV/Txn": pb.TxnResponse,
+    "KV/Compact": pb.CompactionResponse,
+    "Lease/LeaseGrant": pb.LeaseGrantResponse,
+    "Lease/LeaseRevoke": pb.LeaseRevokeResponse,
+    "Lease/LeaseKeepAlive": pb.LeaseKeepAliveResponse,
+    "Watch/Watch": pb.WatchResponse,
+    "Auth/Authenticate": pb.AuthenticateResponse,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdAccess:
+    """How to connect to etcd.
+
+    Attributes:
+        encrypted: Use TLS.
+        authorities: Path of the CA certificates to trust; None: those of the system.
+        certificate: Path of the client's certificate, or None.
+        key: Path of its private key, or None.
+        user: Name of the etcd user, or None.
+        password_file: Path of a file with the user's password, or None.
+    """
+
+    encrypted: bool = False
+    authorities: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    user: str | None = None
+    password_file: str | None = None
+
+
+class Endpoints:
+    """The members at `hosts` (host:port). Raises ConfigurationError if a file of `access` cannot be read."""
+
+    def __init__(self, hosts: tuple[str, ...], access: EtcdAccess) -> None:
+        self._access = access
+        if access.encrypted:
+            credentials = tls_credentials(access.authorities, access.certificate, access.key)
+            self._channels = [grpc.secure_channel(host, credentials, options=CHANNEL_OPTIONS) for host in hosts]
+        else:
+            self._channels = [grpc.insecure_channel(host, options=CHANNEL_OPTIONS) for host in hosts]
+        self._lock = threading.Lock()
+        # The fields below are guarded by _lock.
+        self._at = 0
+        self._token = ""
+
+    def call(self, method: str, request: Any, timeout: float) -> Any:
+        """Call a method with one response, such as `KV/Range`.
+
+        Args:
+            method: Service and method, without etcd's package.
+            request: The message.
+            timeout: Seconds.
+
+        Raises:
+            grpc.RpcError: The member refused, or did not answer.
+            SecurityError: The login was refused.
+        """
+        channel = self._present()
+        try:
+            return self._stub(channel.unary_unary, method)(request, timeout=timeout, metadata=self._metadata(timeout))
+        except grpc.RpcError as error:
+            self.failed(channel, error)
+            raise
+
+    def exchange(self, method: str, request: Any, timeout: float) -> Any:
+        """Call a method of two streams with one request, and return the first response. Raises as `call` does."""
+        channel = self._present()
+        stream = self._stub(channel.stream_stream, method)(
+            iter([request]), timeout=timeout, metadata=self._metadata(timeout)
+        )
+        try:
+            return next(stream)
+        except grpc.RpcError as error:
+            self.failed(channel, error)
+            raise
+        finally:
+            stream.cancel()
+
+    def open(self, method: str, request: Any, timeout: float) -> tuple[Any, Any]:
+        """Open a stream of responses without end, and return it with the channel that `failed` takes.
+
+        `timeout` is for the login. A member that has lost the leader ends the stream.
+        """
+        channel = self._present()
+        metadata = (*self._metadata(timeout), ("hasleader", "true"))
+        return self._stub(channel.stream_stream, method)(iter([request]), metadata=metadata), channel
+
+    def failed(self, channel: Any, error: grpc.RpcError) -> None:
+        """Note that a call on this channel failed, so that the next call does better."""
+        with self._lock:
+            if error.code() in LOST_ANSWER and self._channels[self._at] is channel:
+                self._at = (self._at + 1) % len(self._channels)
+            if any(text in (error.details() or "") for text in STALE_TOKEN):
+                self._token = ""
+
+    def close(self) -> None:
+        """Close all connections."""
+        for channel in self._channels:
+            channel.close()
+
+    def _present(self) -> Any:
+        with self._lock:
+            return self._channels[self._at]
+
+    def _stub(self, kind: Any, method: str) -> Any:
+        return kind(
+            f"/etcdserverpb.{method}",
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=RESPONSES[method].FromString,
+        )
+
+    def _metadata(self, timeout: float) -> tuple[tuple[str, str], ...]:
+        """Return the metadata of a call, after a login if there is no token."""
+        if self._access.user is None:
+            return ()
+        with self._lock:
+            token = self._token
+        if not token:
+            token = self._log_in(timeout)
+            with self._lock:
+                self._token = token
+        return (("token", token),)
+
+    def _log_in(self, timeout: float) -> str:
+        channel = self._present()
+        request = pb.AuthenticateRequest(name=self._access.user, password=self._password())
+        try:
+            reply = self._stub(channel.unary_unary, "Auth/Authenticate")(request, timeout=timeout)
+        except grpc.RpcError as error:
+            self.failed(channel, error)
+            if error.code() in LOST_ANSWER:
+                raise
+            raise SecurityError(f"etcd refuses the user {self._access.user!r}: {error.details()}") from None
+        return str(reply.token)
+
+    def _password(self) -> str:
+        path = self._access.password_file
+        if path is None:
+            return ""
+        try:
+            return read_secret(path, strict=False).decode("utf-8", "replace").strip("\r\n")
+        except SecretRefused as refused:
+            raise ConfigurationError(f"password file {path}: {refused}") from None

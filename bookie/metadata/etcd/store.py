@@ -1,0 +1,324 @@
+"""Versioned keys with sessions in etcd: the interface `key_value.keys.KeyValues` over etcd's v3 API.
+
+All keys are below a scope, as `/scope/cookies/…`. A version is the revision at which a key was last changed, so that no
+version comes back after a key was deleted and created again. A session is a lease. Reads are linearizable. The watch
+resumes at the revision after the last one that it saw; when etcd has compacted that, any key may have changed.
+"""
+
+import logging
+import math
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+
+from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError, SecurityError
+from bookie.metadata.etcd.endpoints import STALE_TOKEN, Endpoints, EtcdAccess
+from bookie.metadata.key_value.connected import LOST_ANSWER, RETRY_S, ConnectedStore, NotPermitted
+from bookie.metadata.key_value.keys import (
+    NO_SESSION,
+    Item,
+    KeyAbsent,
+    KeyExists,
+    SessionExpired,
+    StoreFull,
+    VersionConflict,
+)
+from bookie.pb import etcd_pb2 as pb
+
+__all__ = ["EtcdStore"]
+
+TTL_S_MIN = 2
+REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
+    grpc.StatusCode.NOT_FOUND: SessionExpired,  # the only thing that a request of ours names and may be unknown
+    grpc.StatusCode.RESOURCE_EXHAUSTED: StoreFull,
+    grpc.StatusCode.INVALID_ARGUMENT: IncorrectParameter,
+    grpc.StatusCode.UNAUTHENTICATED: SecurityError,
+    grpc.StatusCode.PERMISSION_DENIED: NotPermitted,
+}
+BUSY = "too many requests"
+NO_USER = "user name is empty"
+log = logging.getLogger(__name__)
+
+
+class EtcdStore(ConnectedStore):
+    """The keys below `scope` in the etcd cluster at `hosts` (host:port)."""
+
+    def __init__(
+        self, hosts: tuple[str, ...], scope: str, access: EtcdAccess | None = None, *, session_timeout_s: float
+    ) -> None:
+        super().__init__(f"etcd at {','.join(hosts)}", session_timeout_s=session_timeout_s)
+        self._hosts = hosts
+        self._scope = scope
+        self._below = f"{scope}/"
+        self._access = access or EtcdAccess()
+        # With several members, one that hangs takes only a part of the time that a call has.
+        self._attempt_s = session_timeout_s / (len(hosts) + 1) if len(hosts) > 1 else session_timeout_s
+        self._endpoints: Endpoints | None = None
+        self._seen = 0  # the last revision whose changes are known; after `start` on the thread of changes
+        self._lock = threading.Lock()
+        # The field below is guarded by _lock.
+        self._stream: Any = None
+
+    def start(self) -> None:
+        """Connect. Raises MetadataStoreError if no member answers within the session timeout."""
+        if self._endpoints is not None:
+            return
+        self._endpoints = Endpoints(self._hosts, self._access)
+        try:
+            self._seen = self._range(pb.RangeRequest(key=self._scope.encode(), count_only=True)).header.revision
+            self._session = self._open_session()
+        except BookKeeperError:
+            self._endpoints.close()
+            self._endpoints = None  # `stop` has nothing to do
+            raise
+        self._follower.start()
+        self._keeper.start()
+
+    def stop(self) -> None:
+        """End the session, which deletes our keys at once, and the connection; idempotent."""
+        with self._lock:
+            if self._stopping.is_set() or self._endpoints is None:
+                return
+            self._stopping.set()
+            stream = self._stream
+        if stream is not None:
+            stream.cancel()
+        self._join()
+        try:
+            self._endpoints.call("Lease/LeaseRevoke", pb.LeaseRevokeRequest(id=self._session), 1.0)
+        except (grpc.RpcError, BookKeeperError) as error:  # the session expires by itself
+            log.info("cannot end the lease, it will expire target=%s error=%s", self._name, error)
+        self._endpoints.close()
+
+    # Keys
+
+    def get(self, key: str) -> Item | None:
+        found = self._range(pb.RangeRequest(key=self._full(key))).kvs
+        return _item(found[0]) if found else None
+
+    def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
+        full = self._full(key)
+        unchanged = _created_at(full, 0) if expected is None else _changed_at(full, expected)
+        request = pb.TxnRequest(
+            compare=[unchanged],
+            success=[pb.RequestOp(request_put=pb.PutRequest(key=full, value=value, lease=session))],
+            failure=[_read(full)],
+        )
+
+        reply, repeated = self._transact(request)
+        if reply.succeeded:
+            return Item(value, reply.header.revision, 0, session)
+        found = _found(reply)
+        if repeated and found is not None and (found.value, found.lease) == (value, session):
+            return _item(found)  # the answer to our own put was lost
+        if expected is None:
+            raise KeyExists(f"key {key} already exists")
+        raise self._conflict(reply, key, expected)
+
+    def delete(self, key: str, expected: int | None = None) -> None:
+        full = self._full(key)
+        request = pb.TxnRequest(
+            compare=[_exists(full) if expected is None else _changed_at(full, expected)],
+            success=[pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=full))],
+            failure=[_read(full)],
+        )
+        reply, repeated = self._transact(request)
+        if not reply.succeeded and not (repeated and _found(reply) is None):
+            raise self._conflict(reply, key, expected)
+
+    def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        start = self._full(after) + b"\0" if after else self._full(prefix)
+        request = pb.RangeRequest(key=start, range_end=_end(self._full(prefix)), limit=limit, keys_only=True)
+        return [self._short(found.key) for found in self._range(request).kvs]
+
+    def increment(self, key: str) -> int:
+        full = self._full(key)
+        request = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=full)), _read(full)])
+        reply, _ = self._transact(request)
+        return int(reply.responses[1].response_range.kvs[0].version) - 1
+
+    def create_all(self, values: Mapping[str, bytes]) -> bool:
+        """Create the scope's own key and these keys at once, and return whether the scope was new.
+
+        An empty name means the scope's own key, which need not be among them.
+        """
+        root = self._scope.encode()
+        puts = [pb.RequestOp(request_put=pb.PutRequest(key=root))]
+        puts += [
+            pb.RequestOp(request_put=pb.PutRequest(key=self._full(key), value=value)) for key, value in values.items()
+        ]
+        request = pb.TxnRequest(compare=[_created_at(root, 0)], success=puts)
+        reply, repeated = self._transact(request)
+        if reply.succeeded or not repeated:
+            return bool(reply.succeeded)
+        stored = {key: item.value if (item := self.get(key)) else None for key in values}
+        return stored == dict(values)
+
+    def delete_all(self) -> None:
+        """Delete the scope's own key and all keys below it, at once."""
+        below = self._below.encode()
+        ranges = [
+            pb.DeleteRangeRequest(key=self._scope.encode()),
+            pb.DeleteRangeRequest(key=below, range_end=_end(below)),
+        ]
+        self._transact(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=one) for one in ranges]))
+
+    def _full(self, key: str) -> bytes:
+        return f"{self._below}{key}".encode()
+
+    def _short(self, full: bytes) -> str:
+        return full.decode("utf-8", "replace").removeprefix(self._below)
+
+    def _conflict(self, reply: Any, key: str, expected: int | None) -> BookKeeperError:
+        """Return why a transaction did nothing."""
+        if _found(reply) is None:
+            return KeyAbsent(f"key {key} does not exist")
+        return VersionConflict(f"key {key} is no longer at version {expected}")
+
+    # Calls
+
+    def _range(self, request: pb.RangeRequest) -> Any:
+        return self._send("KV/Range", request)
+
+    def _transact(self, request: pb.TxnRequest) -> tuple[Any, bool]:
+        """Send a transaction; return its response, and whether an earlier attempt may have succeeded."""
+        attempts = 0
+
+        def send(message: Any, timeout: float) -> Any:
+            nonlocal attempts
+            attempts += 1
+            return self._open_endpoints().call("KV/Txn", message, timeout)
+
+        reply = self._call(send, request, attempt_s=self._attempt_s)
+        return reply, attempts > 1
+
+    def _send(self, method: str, request: Any) -> Any:
+        def send(message: Any, timeout: float) -> Any:
+            return self._open_endpoints().call(method, message, timeout)
+
+        return self._call(send, request, attempt_s=self._attempt_s)
+
+    def _open_endpoints(self) -> Endpoints:
+        if self._endpoints is None:
+            raise MetadataStoreError(f"metadata store {self._name}: the driver is not started")
+        return self._endpoints
+
+    def _refusal(self, error: grpc.RpcError) -> BookKeeperError | None:
+        text = error.details() or ""
+        if error.code() in LOST_ANSWER or BUSY in text or any(stale in text for stale in STALE_TOKEN):
+            return None
+        kind = REFUSALS.get(error.code(), MetadataStoreError)
+        if NO_USER in text:
+            return SecurityError(f"metadata store {self._name} requires a login: append ?user=NAME&password=FILE")
+        return kind(f"metadata store {self._name}: {text}")
+
+    # The session
+
+    def _open_session(self) -> int:
+        request = pb.LeaseGrantRequest(ttl=max(math.ceil(self._timeout_s), TTL_S_MIN))
+        return int(self._send("Lease/LeaseGrant", request).id)
+
+    def _keep_session(self) -> None:
+        def send(message: Any, timeout: float) -> Any:
+            return self._open_endpoints().exchange("Lease/LeaseKeepAlive", message, timeout)
+
+        reply = self._call(send, pb.LeaseKeepAliveRequest(id=self._session), attempt_s=self._attempt_s)
+        if reply.ttl <= 0:
+            raise SessionExpired(f"metadata store {self._name}: the lease has expired")
+
+    # Changes
+
+    def _follow(self) -> None:
+        ended = False
+        while (opened := self._open_stream()) is not None:
+            stream, channel = opened
+            try:
+                for response in stream:
+                    if ended:  # before anybody looks at what the store says now
+                        ended = False
+                        self._interrupted()
+                    if not self._take(response):
+                        break
+            except grpc.RpcError as error:
+                self._open_endpoints().failed(channel, error)
+                ended = True
+                if not self._stopping.wait(RETRY_S):
+                    log.info("stream of changes ended target=%s error=%s", self._name, error.details())
+            finally:
+                stream.cancel()
+
+    def _take(self, response: Any) -> bool:
+        """Tell the watchers of a response, and return whether the stream goes on."""
+        if response.canceled:
+            log.info(
+                "etcd ended the watch target=%s reason=%s compacted=%d",
+                self._name, response.cancel_reason, response.compact_revision,
+            )  # fmt: skip
+            if response.compact_revision > self._seen:
+                self._seen = max(response.header.revision, response.compact_revision)
+                self._watchers.tell([""])
+            else:
+                self._stopping.wait(RETRY_S)
+            return False
+        if response.events:
+            self._seen = max(event.kv.mod_revision for event in response.events)
+            self._watchers.tell(dict.fromkeys(self._short(event.kv.key) for event in response.events))
+        elif not response.created:  # a sign of life, with the revision up to which everything was sent
+            self._seen = max(self._seen, response.header.revision)
+        return True
+
+    def _open_stream(self) -> Any:
+        """Open the watch, or return None when stopping, since `stop` must know every open stream."""
+        below = self._below.encode()
+        create = pb.WatchCreateRequest(
+            key=below, range_end=_end(below), start_revision=self._seen + 1, progress_notify=True
+        )
+        while not self._stopping.is_set():
+            try:
+                opened = self._open_endpoints().open(
+                    "Watch/Watch", pb.WatchRequest(create_request=create), self._attempt_s
+                )
+            except (grpc.RpcError, BookKeeperError) as error:  # of the login
+                log.info("cannot watch changes target=%s error=%s", self._name, error)
+                self._stopping.wait(RETRY_S)
+                continue
+            with self._lock:
+                if self._stopping.is_set():
+                    opened[0].cancel()
+                    return None
+                self._stream = opened[0]
+            return opened
+        return None
+
+
+def _item(found: Any) -> Item:
+    return Item(found.value, found.mod_revision, 0, found.lease)
+
+
+def _end(prefix: bytes) -> bytes:
+    """Return the first key after all keys with this prefix, whose last byte is not 255 since it is of UTF-8."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])
+
+
+def _created_at(key: bytes, revision: int) -> Any:
+    return pb.Compare(key=key, target=pb.Compare.CREATE, result=pb.Compare.EQUAL, create_revision=revision)
+
+
+def _changed_at(key: bytes, revision: int) -> Any:
+    return pb.Compare(key=key, target=pb.Compare.MOD, result=pb.Compare.EQUAL, mod_revision=revision)
+
+
+def _exists(key: bytes) -> Any:
+    return pb.Compare(key=key, target=pb.Compare.CREATE, result=pb.Compare.GREATER, create_revision=0)
+
+
+def _read(key: bytes) -> Any:
+    return pb.RequestOp(request_range=pb.RangeRequest(key=key))
+
+
+def _found(reply: Any) -> Any | None:
+    """Return the key that a refused transaction read, or None if it does not exist."""
+    found = reply.responses[0].response_range.kvs
+    return found[0] if found else None
