@@ -33,7 +33,7 @@ def test_a_uri_is_read(text: str, expected: MetadataUri) -> None:
     ("text", "why"),
     [
         ("localhost:2181", "has no scheme"),
-        ("etcd://a:1/l", "scheme 'etcd' is unknown"),
+        ("consul://a:1/l", "scheme 'consul' is unknown"),
         ("zk:///ledgers", "names no host"),
         ("zk://a:1", "names no ledgers root"),
         ("lmdb://relative/directory", "absolute directory"),

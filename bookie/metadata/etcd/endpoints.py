@@ -5,6 +5,7 @@ first call, and again when etcd no longer accepts it.
 """
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,16 +20,10 @@ from bookie.secret_files import SecretRefused, read_secret
 
 __all__ = ["Endpoints", "EtcdAccess", "STALE_TOKEN"]
 
-# etcd closes connections that send pings more often than every 5 s (`--grpc-keepalive-min-time`).
-PING_EVERY_MS = 6000
-PING_ANSWER_MS = 3000
 CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    ("grpc.keepalive_time_ms", PING_EVERY_MS),
-    ("grpc.keepalive_timeout_ms", PING_ANSWER_MS),
-    ("grpc.http2.max_pings_without_data", 0),  # a watch sends nothing else, and a member that hangs must be noticed
     ("grpc.max_receive_message_length", 16 * VALUE_BYTES_MAX),
     ("grpc.enable_http_proxy", 0),
 ]
@@ -115,21 +110,28 @@ class Endpoints:
         finally:
             stream.cancel()
 
-    def open(self, method: str, request: Any, timeout: float) -> tuple[Any, Any]:
-        """Open a stream of responses without end, and return it with the channel that `failed` takes.
+    def open(self, method: str, requests: Iterator[Any], timeout: float) -> tuple[Any, Any]:
+        """Open two streams without end, and return that of the responses with the channel that `failed` takes.
 
-        `timeout` is for the login. A member that has lost the leader ends the stream.
+        `timeout` is for the login. A member that has lost the leader ends the streams. A member that hangs does not:
+        the caller sends requests that are answered, and cancels the stream when it has heard nothing. (HTTP/2 pings
+        are no help, because etcd closes connections that send more than one in 5 s, and gRPC then sends fewer.)
         """
         channel = self._present()
         metadata = (*self._metadata(timeout), ("hasleader", "true"))
-        return self._stub(channel.stream_stream, method)(iter([request]), metadata=metadata), channel
+        return self._stub(channel.stream_stream, method)(requests, metadata=metadata), channel
 
     def failed(self, channel: Any, error: grpc.RpcError) -> None:
         """Note that a call on this channel failed, so that the next call does better."""
         with self._lock:
             if error.code() in LOST_ANSWER and self._channels[self._at] is channel:
                 self._at = (self._at + 1) % len(self._channels)
-            if any(text in (error.details() or "") for text in STALE_TOKEN):
+        self.refused(error.details() or "")
+
+    def refused(self, why: str) -> None:
+        """Forget the token if that is what etcd says is wrong."""
+        if any(text in why for text in STALE_TOKEN):
+            with self._lock:
                 self._token = ""
 
     def close(self) -> None:

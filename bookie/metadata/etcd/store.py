@@ -8,7 +8,8 @@ resumes at the revision after the last one that it saw; when etcd has compacted 
 import logging
 import math
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -30,6 +31,8 @@ from bookie.pb import etcd_pb2 as pb
 __all__ = ["EtcdStore"]
 
 TTL_S_MIN = 2
+SIGNS_PER_TTL = 4
+"""How often the watch asks its member for a sign of life; it moves on after half a session timeout without any."""
 REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
     grpc.StatusCode.NOT_FOUND: SessionExpired,  # the only thing that a request of ours names and may be unknown
     grpc.StatusCode.RESOURCE_EXHAUSTED: StoreFull,
@@ -37,7 +40,10 @@ REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
     grpc.StatusCode.UNAUTHENTICATED: SecurityError,
     grpc.StatusCode.PERMISSION_DENIED: NotPermitted,
 }
-BUSY = "too many requests"
+REPEATED = ("too many requests", "context deadline exceeded", "context canceled", *STALE_TOKEN)
+"""What etcd says, with codes that mean something else, when a call is to be repeated: the second and third come from a
+member that gave up on the others.
+"""
 NO_USER = "user name is empty"
 log = logging.getLogger(__name__)
 
@@ -57,9 +63,11 @@ class EtcdStore(ConnectedStore):
         self._attempt_s = session_timeout_s / (len(hosts) + 1) if len(hosts) > 1 else session_timeout_s
         self._endpoints: Endpoints | None = None
         self._seen = 0  # the last revision whose changes are known; after `start` on the thread of changes
+        self._heard = 0.0  # when the watch last said anything, by the monotonic clock
         self._lock = threading.Lock()
-        # The field below is guarded by _lock.
+        # The fields below are guarded by _lock.
         self._stream: Any = None
+        self._stream_ended = threading.Event()
 
     def start(self) -> None:
         """Connect. Raises MetadataStoreError if no member answers within the session timeout."""
@@ -82,9 +90,7 @@ class EtcdStore(ConnectedStore):
             if self._stopping.is_set() or self._endpoints is None:
                 return
             self._stopping.set()
-            stream = self._stream
-        if stream is not None:
-            stream.cancel()
+        self._end_stream()
         self._join()
         try:
             self._endpoints.call("Lease/LeaseRevoke", pb.LeaseRevokeRequest(id=self._session), 1.0)
@@ -207,7 +213,7 @@ class EtcdStore(ConnectedStore):
 
     def _refusal(self, error: grpc.RpcError) -> BookKeeperError | None:
         text = error.details() or ""
-        if error.code() in LOST_ANSWER or BUSY in text or any(stale in text for stale in STALE_TOKEN):
+        if error.code() in LOST_ANSWER or any(words in text for words in REPEATED):
             return None
         kind = REFUSALS.get(error.code(), MetadataStoreError)
         if NO_USER in text:
@@ -221,6 +227,9 @@ class EtcdStore(ConnectedStore):
         return int(self._send("Lease/LeaseGrant", request).id)
 
     def _keep_session(self) -> None:
+        if time.monotonic() - self._heard > self._timeout_s / 2:
+            self._end_stream()  # the thread of changes opens another one
+
         def send(message: Any, timeout: float) -> Any:
             return self._open_endpoints().exchange("Lease/LeaseKeepAlive", message, timeout)
 
@@ -236,18 +245,29 @@ class EtcdStore(ConnectedStore):
             stream, channel = opened
             try:
                 for response in stream:
+                    self._heard = time.monotonic()
                     if ended:  # before anybody looks at what the store says now
                         ended = False
                         self._interrupted()
                     if not self._take(response):
                         break
+                else:
+                    ended = True
+                    self._stopping.wait(RETRY_S)
             except grpc.RpcError as error:
                 self._open_endpoints().failed(channel, error)
                 ended = True
                 if not self._stopping.wait(RETRY_S):
                     log.info("stream of changes ended target=%s error=%s", self._name, error.details())
             finally:
-                stream.cancel()
+                self._end_stream()
+
+    def _end_stream(self) -> None:
+        with self._lock:
+            self._stream_ended.set()
+            stream = self._stream
+        if stream is not None:
+            stream.cancel()
 
     def _take(self, response: Any) -> bool:
         """Tell the watchers of a response, and return whether the stream goes on."""
@@ -256,6 +276,7 @@ class EtcdStore(ConnectedStore):
                 "etcd ended the watch target=%s reason=%s compacted=%d",
                 self._name, response.cancel_reason, response.compact_revision,
             )  # fmt: skip
+            self._open_endpoints().refused(response.cancel_reason)
             if response.compact_revision > self._seen:
                 self._seen = max(response.header.revision, response.compact_revision)
                 self._watchers.tell([""])
@@ -265,7 +286,7 @@ class EtcdStore(ConnectedStore):
         if response.events:
             self._seen = max(event.kv.mod_revision for event in response.events)
             self._watchers.tell(dict.fromkeys(self._short(event.kv.key) for event in response.events))
-        elif not response.created:  # a sign of life, with the revision up to which everything was sent
+        elif not response.created and response.watch_id >= 0:  # up to this revision, everything was sent
             self._seen = max(self._seen, response.header.revision)
         return True
 
@@ -277,9 +298,8 @@ class EtcdStore(ConnectedStore):
         )
         while not self._stopping.is_set():
             try:
-                opened = self._open_endpoints().open(
-                    "Watch/Watch", pb.WatchRequest(create_request=create), self._attempt_s
-                )
+                requests = _requests(create, self._timeout_s / SIGNS_PER_TTL, now_ended := threading.Event())
+                opened = self._open_endpoints().open("Watch/Watch", requests, self._attempt_s)
             except (grpc.RpcError, BookKeeperError) as error:  # of the login
                 log.info("cannot watch changes target=%s error=%s", self._name, error)
                 self._stopping.wait(RETRY_S)
@@ -288,9 +308,17 @@ class EtcdStore(ConnectedStore):
                 if self._stopping.is_set():
                     opened[0].cancel()
                     return None
-                self._stream = opened[0]
+                self._stream, self._stream_ended = opened[0], now_ended
+                self._heard = time.monotonic()
             return opened
         return None
+
+
+def _requests(create: Any, every_s: float, ended: threading.Event) -> Iterator[Any]:
+    """Yield the request for a watch, then requests for a sign of life until `ended`. Runs on a thread of gRPC."""
+    yield pb.WatchRequest(create_request=create)
+    while not ended.wait(every_s):
+        yield pb.WatchRequest(progress_request=pb.WatchProgressRequest())
 
 
 def _item(found: Any) -> Item:
