@@ -143,7 +143,7 @@ def test_another_layout_is_refused(etcd_scope: EtcdScope, raw: Endpoints) -> Non
         driver.cluster.instance_id()
 
 
-@pytest.mark.parametrize("how", ["kill", "freeze"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("freeze", marks=pytest.mark.thorough)])
 def test_one_of_three_members_is_lost(three_etcds: EtcdCluster, how: str) -> None:
     """Whichever member is lost or hangs: calls and watches go on, and nobody loses a registration without being told.
 
@@ -171,6 +171,7 @@ def test_one_of_three_members_is_lost(three_etcds: EtcdCluster, how: str) -> Non
         assert theirs.bookies.present(read_only=False) == {"a:3181"}
 
 
+@pytest.mark.thorough
 def test_without_a_majority_calls_end_in_time(three_etcds: EtcdCluster) -> None:
     """A call ends with an error at the session timeout, and calls work again as soon as there is a majority."""
     driver = open_driver(f"etcd://{three_etcds.addresses}/ledgers", session_timeout_ms=TIMEOUT_MS)
@@ -191,6 +192,7 @@ def test_without_a_majority_calls_end_in_time(three_etcds: EtcdCluster) -> None:
                 assert time.monotonic() < deadline
 
 
+@pytest.mark.thorough
 def test_a_watch_resumes_after_a_compaction(three_etcds: EtcdCluster) -> None:
     """A watcher that was cut off while changes were made and compacted sees the present state, and the next change."""
     uri = f"etcd://{three_etcds.addresses}/ledgers"
@@ -313,6 +315,7 @@ def fill(driver: MetadataDriver) -> None:
         driver.cookies.write(f"bookie-{number}", bytes(200_000), None)
 
 
+@pytest.mark.thorough
 def test_a_full_store_says_so(tmp_path: Path) -> None:
     """etcd's database has reached its quota: a write is refused with etcd's own words, and reads go on."""
     program = etcd_program()

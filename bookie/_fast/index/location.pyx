@@ -92,7 +92,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     PATH_BYTES = 4200
-    WHOLE_FILE_PAGES_MAX = 65536 # of a file that is read from its beginning to its end, to count what is in a large table
+    WHOLE_FILE_PAGES_MAX = 65536  # of a file that is read as a whole, to count what is in a large table
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.

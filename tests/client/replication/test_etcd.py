@@ -43,6 +43,7 @@ def four(uri: str, tmp_path: Path) -> Iterator[list[BookieProcess]]:
         bookie.kill()
 
 
+@pytest.mark.thorough
 def test_a_cluster_lives(uri: str, four: list[BookieProcess], three_etcds: EtcdCluster) -> None:
     """Entries are written while a member of etcd hangs and another is replaced as leader, and outlive a lost bookie."""
     with BookKeeper(uri) as bk:
