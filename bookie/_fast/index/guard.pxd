@@ -18,7 +18,7 @@ cdef enum:
     TABLE_FENCES = 2
     TABLE_DOUBTS = 3
     TABLES = 4
-    WHOLE_TABLE_PAGES_MAX = 1024  # of a table that is read as a whole at a start, and after each commit
+    WHOLE_TABLE_PAGES_MAX = 1024  # of a table that is read as a whole at a start
 
 cdef struct Guard:
     PageFile file                # as of the last commit

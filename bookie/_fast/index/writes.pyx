@@ -14,11 +14,9 @@ from bookie._fast.index.guard cimport (
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
     TABLES,
-    WHOLE_TABLE_PAGES_MAX,
     guard_begin,
     guard_learn,
     guard_range,
-    guard_whole,
 )
 from bookie._fast.index.lmdb_pages cimport NO_PAGE, Tree
 from bookie._fast.index.snapshot cimport snapshots_publish
@@ -154,9 +152,9 @@ cdef void tables_stat(LocationIndex* index, MDB_txn* txn, MDB_stat* wanted) noex
 
 
 cdef bint tables_hold(LocationIndex* index, const MDB_stat* wanted) noexcept nogil:
-    """Return whether the file has the tables as they were committed, and small ones as many values as they should have.
+    """Return whether the file has the tables as they were committed.
 
-    A page whose write was lost may hold an older state of itself: the root of the main tree, that of all tables.
+    A page whose write was lost may hold an older state of itself: here, the root of the main tree, that of all tables.
     """
     cdef const Tree* tree
     cdef uint64_t pages
@@ -169,8 +167,6 @@ cdef bint tables_hold(LocationIndex* index, const MDB_stat* wanted) noexcept nog
             continue
         pages = wanted[table].ms_branch_pages + wanted[table].ms_leaf_pages + wanted[table].ms_overflow_pages
         if tree.entries != wanted[table].ms_entries or tree.pages != pages:
-            return False
-        if pages <= WHOLE_TABLE_PAGES_MAX and guard_whole(&index.guard, table) == CORRUPT:
             return False
     return True
 

@@ -5,10 +5,23 @@ from collections.abc import Callable
 import pytest
 
 from bookie.client import BookKeeper
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+LOST = LedgerMetadata(
+    ensemble_size=1,
+    write_quorum=1,
+    ack_quorum=1,
+    segments=(Segment(0, ("10.0.0.9:3181",)),),
+    state=LedgerState.CLOSED,
+    last_entry=0,
+    length=1,
+)
+"""A ledger whose only replica is gone."""
 
 
 def test_a_bookie_that_is_down(
@@ -54,8 +67,18 @@ def test_arguments_that_are_no_numbers(bkadmin: BkAdmin, words: tuple[str, ...],
 def test_nothing_copies_without_an_auditor(
     bookies: Callable[..., list[BookieProcess]], bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A decommission says that it would wait for ever."""
+    """A decommission says that it would wait for ever for the ledgers of a bookie; here, none of them can be copied."""
     (only,) = bookies(1)
-    monkeypatch.setenv("BOOKIE_METADATA_URI", f"grpc://{only.admin}")
-    done = bkadmin("decommissionbookie", "10.0.0.9:3181", "--yes")
+    uri = f"grpc://{only.admin}"
+    monkeypatch.setenv("BOOKIE_METADATA_URI", uri)
+    driver = open_driver(uri)
+    driver.start()
+    try:
+        driver.ledgers.create(7, LOST)
+        done = bkadmin("decommissionbookie", "10.0.0.9:3181", "--yes")
+        driver.ledgers.delete(7)
+    finally:
+        driver.stop()
     assert "no auditor is elected, so nothing copies ledgers by itself" in done.err
+    nothing = bkadmin("decommissionbookie", "10.0.0.9:3181", "--yes")
+    assert "auditor" not in nothing.err

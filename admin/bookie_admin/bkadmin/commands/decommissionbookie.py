@@ -35,9 +35,6 @@ def command(
     reason, and the exit code is 3. When all ledgers are copied, the bookie's cookie is deleted.
     """
     sure(f"decommission bookie {bookie}?", yes=yes or dry_run)
-    if not dry_run:
-        with cluster.open() as driver:
-            warn_without_auditor(driver, "copies ledgers by itself")
     with progress_bar(f"ledgers of {bookie}") as bar:
         last = asyncio.run(follow(cluster, bookie, bar, dry_run=dry_run))
     if not last.total:
@@ -63,12 +60,20 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None],
     last = None
     async with opened("bkadmin", cluster.driver(), cluster.recovery) as environment:
         async for look in decommission(environment, bookie, dry_run=dry_run):
+            if last is None and look.total and not dry_run:
+                await asyncio.to_thread(warn, cluster)
             bar(look.total - len(look.remaining), look.total)
             if look.total and not dry_run and not sys.stderr.isatty():
                 click.echo(line(look), err=True)
             last = look
     assert last is not None  # the iteration yields at least once
     return last
+
+
+def warn(cluster: Cluster) -> None:
+    """Say if nobody will mark and copy the ledgers that are waited for."""
+    with cluster.open() as driver:
+        warn_without_auditor(driver, "copies ledgers by itself")
 
 
 def line(look: "Progress") -> str:
