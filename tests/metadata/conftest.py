@@ -137,7 +137,14 @@ class EtcdScope:
             driver.stop()
 
 
-@pytest.fixture(params=["embedded", "remote", "etcd", pytest.param("zookeeper", marks=pytest.mark.interop)])
+@pytest.fixture(
+    params=[
+        "embedded",
+        "remote",
+        pytest.param("etcd", marks=pytest.mark.thorough),
+        pytest.param("zookeeper", marks=pytest.mark.interop),
+    ]
+)
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """A new cluster of each kind."""
     made: KeyValueCluster | ZooKeeperCluster | EtcdScope
