@@ -4,9 +4,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import grpc
 import pytest
 
 from bookie.errors import (
@@ -20,7 +22,8 @@ from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.etcd.driver import EtcdDriver
 from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess
-from bookie.metadata.key_value.keys import StoreFull
+from bookie.metadata.etcd.store import EtcdStore
+from bookie.metadata.key_value.keys import VALUE_BYTES_MAX, Item, StoreFull
 from bookie.metadata.records.ledger_codec import parse_ledger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from bookie.metadata.uri import parse_uri
@@ -215,6 +218,73 @@ def test_a_watch_resumes_after_a_compaction(three_etcds: EtcdCluster) -> None:
         seen.wait_for(lambda found: found is not None and found.version == version, "the next change")
 
 
+@pytest.mark.thorough
+def test_a_watch_catches_up_with_large_values(three_etcds: EtcdCluster) -> None:
+    """More bytes of changes than one message may have do not stop a watch that was cut off meanwhile."""
+    reader = open_driver(f"etcd://{three_etcds.members[0].address}/ledgers", session_timeout_ms=20_000)
+    writer = open_driver(f"etcd://{three_etcds.addresses}/ledgers")
+    with closing(Started(writer)), closing(Started(reader)):
+        writer.cluster.initialize()
+        seen = Seen()
+        reader.ledgers.watch(7, seen)
+        seen.wait_equal(None)
+        three_etcds.members[0].kill()
+        for number in range(24):
+            writer.cookies.write(f"bookie-{number}", bytes(VALUE_BYTES_MAX), None)
+        version = writer.ledgers.create(7, METADATA).version
+        three_etcds.members[0].restart()
+        seen.wait_for(lambda found: found is not None and found.version == version, "the ledger")
+
+
+@pytest.mark.thorough
+def test_a_delete_that_arrives_late_deletes_nothing_new(
+    three_etcds: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member hangs with the request to delete any version of a key: what was created meanwhile stays."""
+    first, second, _ = three_etcds.members
+    call = Endpoints.call
+
+    def hang(self: Endpoints, method: str, request: object, timeout: float) -> object:
+        if method == "KV/Txn":
+            first.freeze()
+        return call(self, method, request, timeout)
+
+    with closing(Stored(second)) as others, closing(Stored(first, session_timeout_s=1.0)) as late:
+        for number in range(6):
+            key = f"key-{number}"
+            others.store.put(key, b"old", None)
+            assert late.store.get(key) is not None
+            with monkeypatch.context() as patch:
+                patch.setattr(Endpoints, "call", hang)
+                with pytest.raises(MetadataStoreError):
+                    late.store.delete(key)
+            others.store.delete(key)
+            created = others.store.put(key, b"new", None)
+            first.thaw()
+            for _ in range(20):  # the member answers these after what came in while it hung, or nearly so
+                late.lookup(key)
+            assert others.store.get(key) == created
+
+
+class Stored:
+    """A started store that knows one member."""
+
+    def __init__(self, member: EtcdMember, *, session_timeout_s: float = 20.0) -> None:
+        self.store = EtcdStore((member.address,), "/late", session_timeout_s=session_timeout_s)
+        self.store.start()
+
+    def lookup(self, key: str) -> Item | None:
+        """Return the key's value, or None if there is none or the member does not answer."""
+        try:
+            return self.store.get(key)
+        except MetadataStoreError:
+            return None
+
+    def close(self) -> None:
+        """Stop it."""
+        self.store.stop()
+
+
 def test_a_lost_lease_is_a_lost_session(etcd_scope: EtcdScope, raw: Endpoints) -> None:
     """A lease that is gone: the registration is gone for everybody, the listener is called, and a new session works."""
     driver, other = etcd_scope.connect(session_timeout_ms=2000), etcd_scope.connect()
@@ -230,6 +300,27 @@ def test_a_lost_lease_is_a_lost_session(etcd_scope: EtcdScope, raw: Endpoints) -
     assert not driver.registrations.is_registered("a:3181", read_only=False)
     driver.registrations.register("a:3181", b"", read_only=False)
     assert other.bookies.present(read_only=False) == {"a:3181"}
+
+
+def test_a_stream_that_ends_at_once_is_an_error() -> None:
+    """A member that ends the call which keeps a lease, without a word: the thread of the session gets an error."""
+
+    def silent(requests: Iterator[object], context: object) -> Iterator[bytes]:
+        yield from ()
+
+    handlers = {"LeaseKeepAlive": grpc.stream_stream_rpc_method_handler(silent)}
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("etcdserverpb.Lease", handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with (
+            closing(Endpoints((f"127.0.0.1:{port}",), EtcdAccess())) as member,
+            pytest.raises(MetadataStoreError, match="without a response"),
+        ):
+            member.exchange("Lease/LeaseKeepAlive", pb.LeaseKeepAliveRequest(id=1), 10)
+    finally:
+        server.stop(None).wait()
 
 
 def test_a_bad_address_is_a_clear_error() -> None:

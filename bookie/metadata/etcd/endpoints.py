@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 
 from bookie.admin_port.channel import tls_credentials
-from bookie.errors import ConfigurationError, SecurityError
+from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
 from bookie.metadata.key_value.connected import LOST_ANSWER
 from bookie.metadata.key_value.keys import VALUE_BYTES_MAX
 from bookie.pb import etcd_pb2 as pb
@@ -97,18 +97,23 @@ class Endpoints:
             raise
 
     def exchange(self, method: str, request: Any, timeout: float) -> Any:
-        """Call a method of two streams with one request, and return the first response. Raises as `call` does."""
+        """Call a method of two streams with one request, and return the first response.
+
+        Raises as `call` does, and MetadataStoreError if the member ends the stream without a response.
+        """
         channel = self._present()
         stream = self._stub(channel.stream_stream, method)(
             iter([request]), timeout=timeout, metadata=self._metadata(timeout)
         )
         try:
-            return next(stream)
+            for response in stream:
+                return response
         except grpc.RpcError as error:
             self.failed(channel, error)
             raise
         finally:
             stream.cancel()
+        raise MetadataStoreError(f"etcd ended a call of {method} without a response: try again")
 
     def open(self, method: str, requests: Iterator[Any], timeout: float) -> tuple[Any, Any]:
         """Open two streams without end, and return that of the responses with the channel that `failed` takes.

@@ -10,6 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -112,7 +113,6 @@ class EtcdStore(ConnectedStore):
             success=[pb.RequestOp(request_put=pb.PutRequest(key=full, value=value, lease=session))],
             failure=[_read(full)],
         )
-
         reply, repeated = self._transact(request)
         if reply.succeeded:
             return Item(value, reply.header.revision, 0, session)
@@ -124,9 +124,23 @@ class EtcdStore(ConnectedStore):
         raise self._conflict(reply, key, expected)
 
     def delete(self, key: str, expected: int | None = None) -> None:
+        if expected is not None:
+            self._delete(key, expected)
+            return
+        # A member that hangs may carry out a request long after the call has ended. So each one names the version that
+        # is there now, not a later one.
+        while True:
+            item = self.get(key)
+            if item is None:
+                raise KeyAbsent(f"key {key} does not exist")
+            with suppress(VersionConflict):
+                self._delete(key, item.version)
+                return
+
+    def _delete(self, key: str, expected: int) -> None:
         full = self._full(key)
         request = pb.TxnRequest(
-            compare=[_exists(full) if expected is None else _changed_at(full, expected)],
+            compare=[_changed_at(full, expected)],
             success=[pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=full))],
             failure=[_read(full)],
         )
@@ -146,10 +160,7 @@ class EtcdStore(ConnectedStore):
         return int(reply.responses[1].response_range.kvs[0].version) - 1
 
     def create_all(self, values: Mapping[str, bytes]) -> bool:
-        """Create the scope's own key and these keys at once, and return whether the scope was new.
-
-        An empty name means the scope's own key, which need not be among them.
-        """
+        """Create the scope's own key and these keys at once, and return whether the scope was new."""
         root = self._scope.encode()
         puts = [pb.RequestOp(request_put=pb.PutRequest(key=root))]
         puts += [
@@ -177,7 +188,7 @@ class EtcdStore(ConnectedStore):
     def _short(self, full: bytes) -> str:
         return full.decode("utf-8", "replace").removeprefix(self._below)
 
-    def _conflict(self, reply: Any, key: str, expected: int | None) -> BookKeeperError:
+    def _conflict(self, reply: Any, key: str, expected: int) -> BookKeeperError:
         """Return why a transaction did nothing."""
         if _found(reply) is None:
             return KeyAbsent(f"key {key} does not exist")
@@ -284,8 +295,9 @@ class EtcdStore(ConnectedStore):
                 self._stopping.wait(RETRY_S)
             return False
         if response.events:
-            self._seen = max(event.kv.mod_revision for event in response.events)
             self._watchers.tell(dict.fromkeys(self._short(event.kv.key) for event in response.events))
+            if not response.fragment:  # else further events of the last revision follow
+                self._seen = max(event.kv.mod_revision for event in response.events)
         elif not response.created and response.watch_id >= 0:  # up to this revision, everything was sent
             self._seen = max(self._seen, response.header.revision)
         return True
@@ -294,7 +306,7 @@ class EtcdStore(ConnectedStore):
         """Open the watch, or return None when stopping, since `stop` must know every open stream."""
         below = self._below.encode()
         create = pb.WatchCreateRequest(
-            key=below, range_end=_end(below), start_revision=self._seen + 1, progress_notify=True
+            key=below, range_end=_end(below), start_revision=self._seen + 1, progress_notify=True, fragment=True
         )
         while not self._stopping.is_set():
             try:
@@ -336,10 +348,6 @@ def _created_at(key: bytes, revision: int) -> Any:
 
 def _changed_at(key: bytes, revision: int) -> Any:
     return pb.Compare(key=key, target=pb.Compare.MOD, result=pb.Compare.EQUAL, mod_revision=revision)
-
-
-def _exists(key: bytes) -> Any:
-    return pb.Compare(key=key, target=pb.Compare.CREATE, result=pb.Compare.GREATER, create_revision=0)
 
 
 def _read(key: bytes) -> Any:
