@@ -9,7 +9,8 @@ from bookie.client.replication.auditor import Auditor
 from bookie.client.replication.worker import ReplicationWorker
 from tests.client.replication.conftest import GHOST, PASSWORD, SIZE, Cluster, comes_true, until
 from tests.fixtures.java_peer import JavaPeer
-from tests.fixtures.java_process import JavaBookie, JavaProcess
+from tests.fixtures.java_process import JavaBookie
+from tests.fixtures.logged_process import LoggedProcess
 from tests.fixtures.ports import free_port
 from tests.interop.driver import Driver
 
@@ -30,7 +31,7 @@ def test_java_and_ours_share_queue_and_election(cluster: Cluster, java_peer: Jav
     driver = cluster.driver
     java = JavaBookie(java_peer, tmp_path / "java", free_port(), cluster.uri, {"rwRereplicateBackoffMs": "100"})
     main = "org.apache.bookkeeper.replication.AutoRecoveryMain"
-    process = JavaProcess(java_peer.command(main, "--conf", str(java.write_conf())), tmp_path / "autorecovery.log")
+    process = LoggedProcess(java_peer.command(main, "--conf", str(java.write_conf())), tmp_path / "autorecovery.log")
 
     async def ours_audits() -> None:
         async with cluster.environment("10.0.0.1:3181") as environment:
