@@ -20,8 +20,9 @@ LONG := -o faulthandler_timeout=0
 # The number of processes that run test files at the same time.
 WORKERS ?= 2
 FUZZERS ?= 3
-# A process that dies fails the run: if it were replaced, the distribution by files could wait for ever.
-PARALLEL = -n $(WORKERS) --dist loadfile --max-worker-restart=0
+# Files are distributed in the order of tests/conftest.py. A process that dies fails the run: if it were replaced, the
+# distribution by files could wait for ever.
+PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 BENCH_ARGS ?=
 DEBUG_TREE := build/debug-tree
 ASAN_TREE := build/asan-tree

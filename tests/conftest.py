@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import signal
+from collections import Counter
 from collections.abc import Generator
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+WEIGHTS = {"interop": 30, "slow": 30, "thorough": 10}  # about how many tests without a mark take as long as one with it
 FIXTURES = ("sentinel", "leaks", "faults", "java_peer", "zookeeper", "etcd", "bookies", "spark")
 
 pytest_plugins = [
@@ -61,6 +63,20 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection(session: pytest.Session) -> None:
     """Do not look for garbage among modules and tests while they are loaded."""
     gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the files that take longest begin first, since processes are handed one file after another.
+
+    Otherwise a file with one long test, such as a Spark session, would be the last, and the other processes would wait.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    weight: Counter[Path] = Counter()
+    for item in items:
+        weight[item.path] += max([1, *(WEIGHTS.get(mark.name, 1) for mark in item.iter_markers())])
+    items.sort(key=lambda item: (-weight[item.path], item.path))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
