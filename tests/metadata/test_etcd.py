@@ -22,8 +22,7 @@ from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.etcd.driver import EtcdDriver
 from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess
-from bookie.metadata.etcd.store import EtcdStore
-from bookie.metadata.key_value.keys import VALUE_BYTES_MAX, Item, StoreFull
+from bookie.metadata.key_value.keys import VALUE_BYTES_MAX, StoreFull
 from bookie.metadata.records.ledger_codec import parse_ledger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from bookie.metadata.uri import parse_uri
@@ -234,55 +233,6 @@ def test_a_watch_catches_up_with_large_values(three_etcds: EtcdCluster) -> None:
         version = writer.ledgers.create(7, METADATA).version
         three_etcds.members[0].restart()
         seen.wait_for(lambda found: found is not None and found.version == version, "the ledger")
-
-
-@pytest.mark.thorough
-def test_a_delete_that_arrives_late_deletes_nothing_new(
-    three_etcds: EtcdCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A member hangs with the request to delete any version of a key: what was created meanwhile stays."""
-    first, second, _ = three_etcds.members
-    call = Endpoints.call
-
-    def hang(self: Endpoints, method: str, request: object, timeout: float) -> object:
-        if method == "KV/Txn":
-            first.freeze()
-        return call(self, method, request, timeout)
-
-    with closing(Stored(second)) as others, closing(Stored(first, session_timeout_s=1.0)) as late:
-        for number in range(6):
-            key = f"key-{number}"
-            others.store.put(key, b"old", None)
-            assert late.store.get(key) is not None
-            with monkeypatch.context() as patch:
-                patch.setattr(Endpoints, "call", hang)
-                with pytest.raises(MetadataStoreError):
-                    late.store.delete(key)
-            others.store.delete(key)
-            created = others.store.put(key, b"new", None)
-            first.thaw()
-            for _ in range(20):  # the member answers these after what came in while it hung, or nearly so
-                late.lookup(key)
-            assert others.store.get(key) == created
-
-
-class Stored:
-    """A started store that knows one member."""
-
-    def __init__(self, member: EtcdMember, *, session_timeout_s: float = 20.0) -> None:
-        self.store = EtcdStore((member.address,), "/late", session_timeout_s=session_timeout_s)
-        self.store.start()
-
-    def lookup(self, key: str) -> Item | None:
-        """Return the key's value, or None if there is none or the member does not answer."""
-        try:
-            return self.store.get(key)
-        except MetadataStoreError:
-            return None
-
-    def close(self) -> None:
-        """Stop it."""
-        self.store.stop()
 
 
 def test_a_lost_lease_is_a_lost_session(etcd_scope: EtcdScope, raw: Endpoints) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -46,7 +47,17 @@ REPEATED = ("too many requests", "context deadline exceeded", "context canceled"
 member that gave up on the others.
 """
 NO_USER = "user name is empty"
+SESSIONS = "sessions"
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """The mark of a session: a key that ends with its lease, and the revision at which it was put."""
+
+    session: int
+    key: bytes
+    revision: int
 
 
 class EtcdStore(ConnectedStore):
@@ -67,6 +78,8 @@ class EtcdStore(ConnectedStore):
         self._heard = 0.0  # when the watch last said anything, by the monotonic clock
         self._lock = threading.Lock()
         # The fields below are guarded by _lock.
+        self._mark = _Mark(NO_SESSION, b"", 0)
+        self._spent = 0  # no create uses a mark of this revision or before
         self._stream: Any = None
         self._stream_ended = threading.Event()
 
@@ -107,13 +120,13 @@ class EtcdStore(ConnectedStore):
 
     def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
         full = self._full(key)
-        unchanged = _created_at(full, 0) if expected is None else _changed_at(full, expected)
-        request = pb.TxnRequest(
-            compare=[unchanged],
-            success=[pb.RequestOp(request_put=pb.PutRequest(key=full, value=value, lease=session))],
-            failure=[_read(full)],
-        )
-        reply, repeated = self._transact(request)
+        put = pb.PutRequest(key=full, value=value, lease=session)
+        if expected is None:
+            reply, repeated = self._create(put)
+        else:
+            compare = [_changed_at(full, expected)]
+            request = pb.TxnRequest(compare=compare, success=[pb.RequestOp(request_put=put)], failure=[_read(full)])
+            reply, repeated = self._transact(request)
         if reply.succeeded:
             return Item(value, reply.header.revision, 0, session)
         found = _found(reply)
@@ -122,6 +135,66 @@ class EtcdStore(ConnectedStore):
         if expected is None:
             raise KeyExists(f"key {key} already exists")
         raise self._conflict(reply, key, expected)
+
+    def _create(self, put: pb.PutRequest) -> tuple[Any, bool]:
+        """Put a key that must not exist, and return what `_transact` does.
+
+        A member that hangs may carry out a request long after the call has ended, when the key was created and deleted
+        again. So a create also compares the mark of our session, a key under its lease: it is put again before a create
+        follows one that had no answer, and ends with the session.
+        """
+        absent = _created_at(put.key, 0)
+        deadline = time.monotonic() + self._timeout_s
+        unanswered = False
+        while True:
+            used: list[_Mark] = []
+
+            def send(_: object, timeout: float, used: list[_Mark] = used) -> Any:
+                mark = self._session_mark(timeout)
+                used.append(mark)
+                request = pb.TxnRequest(
+                    compare=[absent, _changed_at(mark.key, mark.revision)],
+                    success=[pb.RequestOp(request_put=put)],
+                    failure=[_read(put.key), _read(mark.key)],
+                )
+                try:
+                    return self._open_endpoints().call("KV/Txn", request, timeout)
+                except grpc.RpcError:
+                    self._spend(mark)
+                    raise
+
+            try:
+                reply = self._call(send, None, attempt_s=self._attempt_s)
+            except SessionExpired:  # the thread that keeps the session alive opens another one
+                if put.lease != NO_SESSION or time.monotonic() > deadline or self._stopping.wait(RETRY_S):
+                    raise
+                unanswered = unanswered or len(used) > 1
+                continue
+            unanswered = unanswered or len(used) > 1
+            if reply.succeeded or _revision(reply, 1) == used[-1].revision:
+                return reply, unanswered
+            self._spend(used[-1])  # another thread of ours has put the mark again, or the cluster was deleted
+
+    def _session_mark(self, timeout: float) -> _Mark:
+        """Return the mark of the session, after putting it if the one before is spent or none was put."""
+        with self._lock:
+            mark = self._mark
+        session = self._session
+        if mark.session == session and mark.revision > self._spent:
+            return mark
+        key = self._full(f"{SESSIONS}/{session:016x}")
+        request = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=key, lease=session))])
+        reply = self._open_endpoints().call("KV/Txn", request, timeout)
+        mark = _Mark(session, key, reply.header.revision)
+        with self._lock:
+            if mark.revision > self._mark.revision:
+                self._mark = mark
+        return mark
+
+    def _spend(self, mark: _Mark) -> None:
+        """Let no further create use a mark."""
+        with self._lock:
+            self._spent = max(self._spent, mark.revision)
 
     def delete(self, key: str, expected: int | None = None) -> None:
         if expected is not None:
@@ -348,6 +421,12 @@ def _created_at(key: bytes, revision: int) -> Any:
 
 def _changed_at(key: bytes, revision: int) -> Any:
     return pb.Compare(key=key, target=pb.Compare.MOD, result=pb.Compare.EQUAL, mod_revision=revision)
+
+
+def _revision(reply: Any, index: int) -> int:
+    """Return the revision of the key that the refused transaction read at `index`, or 0 if it does not exist."""
+    found = reply.responses[index].response_range.kvs
+    return int(found[0].mod_revision) if found else 0
 
 
 def _read(key: bytes) -> Any:
