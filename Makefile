@@ -229,8 +229,8 @@ $(PYSPARK): $(DEPS)
 	@$(PY) -m pip install --quiet -r $(VENV)/requirements-spark.txt
 	@touch $@
 
-spark: build java $(PYSPARK)   ## test the formats and jobs in one real Spark session
-	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "$(SPARK_MARKS)" tests/spark $(PYTEST_ARGS)
+spark: build java $(PYSPARK)   ## test the formats and jobs in real Spark sessions, one in each process
+	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(PARALLEL) -m "$(SPARK_MARKS)" tests/spark $(PYTEST_ARGS)
 
 spark-fire: build java $(PYSPARK)   ## kill drivers, workers and bookies while a stream runs, BOOKIE_SPARK_RESTARTS (1) times
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) $(LONG) -n 0 -m crash tests/spark $(PYTEST_ARGS)
