@@ -4,6 +4,7 @@
         ...
 
 cluster      LocalCluster and its bookies; begin reading here
+etcd         a member of etcd that holds the metadata, for clusters that want it
 fork_server  the process that imports the bookie once and forks a process for each one
 fixtures     pytest fixtures: `pytest_plugins = ["bookie.local.fixtures"]`
 """

@@ -1,4 +1,6 @@
-"""Bookies on loopback with small caches, each in a process of its own; the first one holds the metadata of all."""
+"""Bookies on loopback with small caches, each in a process of its own. The first one holds the metadata of all, unless
+they are in a store of their own.
+"""
 
 import os
 import select
@@ -10,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from bookie.durable import make_directories
 from bookie.errors import IncorrectParameter, StartRefused
+from bookie.local.etcd import LocalEtcd
 from bookie.local.fork_server import STOP_S, Child, ForkServer
 
 __all__ = ["LocalBookie", "LocalCluster", "SETTINGS"]
@@ -168,12 +171,14 @@ class LocalCluster:
             temporary directory, which `stop` removes.
         port: The data port of the first bookie. Its admin port, which serves the metadata, is the next one, and each
             further bookie has the following two. 0 lets the system choose.
-        metadata_service_uri: The URI of an existing metadata store, such as ZooKeeper; None keeps the metadata in the
-            first bookie.
+        metadata_service_uri: The URI of an existing metadata store, such as ZooKeeper; None means the store that
+            `metadata` names.
+        metadata: `embedded` keeps the metadata in the first bookie; `etcd` starts a member of etcd for them, which must
+            be installed.
         **settings: Keys of the bookies' configuration, with their values.
 
     Raises:
-        IncorrectParameter: `count` is below 1.
+        IncorrectParameter: `count` is below 1, or `metadata` is another word.
     """
 
     def __init__(
@@ -183,16 +188,21 @@ class LocalCluster:
         directory: Path | str | None = None,
         port: int = 0,
         metadata_service_uri: str | None = None,
+        metadata: Literal["embedded", "etcd"] = "embedded",
         **settings: object,
     ) -> None:
         if count < 1:
             raise IncorrectParameter(f"count={count}: a cluster has at least one bookie")
+        if metadata not in {"embedded", "etcd"}:
+            raise IncorrectParameter(f"metadata={metadata!r}: it is `embedded` or `etcd`")
         self.count = count
         self.bookies: list[LocalBookie] = []
         self._directory = Path(directory).absolute() if directory is not None else None
         self._temporary: Path | None = None
         self._port = port
         self._uri = metadata_service_uri
+        self._in_etcd = metadata == "etcd" and metadata_service_uri is None
+        self._etcd: LocalEtcd | None = None
         self._settings = {key: _spelt(value) for key, value in settings.items()}
         self._fork_server = ForkServer()
         self._lock = threading.Lock()
@@ -209,11 +219,16 @@ class LocalCluster:
             The cluster itself.
 
         Raises:
-            StartRefused: A bookie did not start. All others have been stopped.
+            StartRefused: A bookie or etcd did not start. All others have been stopped.
         """
         try:
             self._fork_server.start()
             self._temporary = None if self._directory else Path(tempfile.mkdtemp(prefix="bookies-"))
+            if self._in_etcd:
+                self._etcd = LocalEtcd(self._root / "etcd")
+                self._etcd.start()
+                self._uri = f"etcd://{self._etcd.address}/ledgers"
+                _initialize(self._uri)
             self.add(self.count)
         except BaseException:
             self.stop()
@@ -259,6 +274,8 @@ class LocalCluster:
         """
         with ExitStack() as ends:  # callbacks run in reverse order
             ends.callback(self._remove)
+            if self._etcd is not None:
+                ends.callback(self._etcd.stop)
             ends.callback(self._fork_server.stop)
             for bookie in self.bookies:
                 ends.callback(bookie.stop)
@@ -281,9 +298,14 @@ class LocalCluster:
     def __iter__(self) -> Iterator[LocalBookie]:
         return iter(self.bookies)
 
-    def _new(self) -> LocalBookie:
-        number, root = len(self.bookies), self._directory or self._temporary
+    @property
+    def _root(self) -> Path:
+        root = self._directory or self._temporary
         assert root is not None
+        return root
+
+    def _new(self) -> LocalBookie:
+        number, root = len(self.bookies), self._root
         name = f"bookie-{number + 1}"
         here = root / name
         port = self._port + 2 * number if self._port else 0
@@ -301,6 +323,19 @@ class LocalCluster:
             settings["metadataServiceUri"] = f"lmdb://{root}/metadata"
         self.bookies.append(LocalBookie(self._fork_server, name, here, settings))
         return self.bookies[-1]
+
+
+def _initialize(uri: str) -> None:
+    """Create the metadata of a cluster where there are none."""
+    from bookie.metadata import open_driver  # noqa: PLC0415 - only clusters with their own etcd need it
+
+    driver = open_driver(uri)
+    driver.start()
+    try:
+        if not driver.cluster.is_initialized():
+            driver.cluster.initialize()
+    finally:
+        driver.stop()
 
 
 def _endpoint(text: str) -> tuple[str, int]:

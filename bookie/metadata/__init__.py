@@ -2,7 +2,7 @@
 
 `driver` is the interface of a metadata store, `opening` makes the driver that a URI (`uri`) names, and `watching` is
 the thread of each driver that reads what changed and calls the listeners. `changing_logs` changes a log by
-compare-and-set.
+compare-and-set, and `copying` copies a cluster from one store to another one.
 
     records      the values that every store keeps, and their bytes: ledgers, logs, replication
     zookeeper    the store that Apache BookKeeper clusters use

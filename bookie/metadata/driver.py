@@ -49,8 +49,11 @@ class Subscription(Protocol):
 class Cluster(Protocol):
     """The cluster as a whole."""
 
-    def initialize(self) -> str:
-        """Create a new cluster, and return its instance id. Raises IllegalOperation if there is one already."""
+    def initialize(self, instance_id: str | None = None) -> str:
+        """Create a new cluster, and return its instance id: the given one for a copy of a cluster, else a new one.
+
+        Raises IllegalOperation if there is a cluster already.
+        """
         ...
 
     def destroy(self) -> None:
@@ -189,6 +192,16 @@ class Ledgers(Protocol):
 
     def new_id(self) -> int:
         """Return a ledger id that was never assigned before."""
+        ...
+
+    def last_id(self) -> int:
+        """Return the highest ledger id that `new_id` may have returned, or -1 if none was assigned."""
+        ...
+
+    def leave_ids(self, last: int) -> None:
+        """Never return `last` or a lower id from `new_id` again. Does nothing if that is so already. Only for stores
+        that nobody else uses at the time: other processes may know the new limit after their next start only.
+        """
         ...
 
 

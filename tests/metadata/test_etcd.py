@@ -18,6 +18,7 @@ from bookie.errors import (
     MetadataStoreError,
     SecurityError,
 )
+from bookie.local.etcd import etcd_program
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.etcd.driver import EtcdDriver
@@ -28,7 +29,7 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
 from bookie.metadata.uri import parse_uri
 from bookie.pb import etcd_pb2 as pb
 from tests.fixtures.certificates import Authority
-from tests.fixtures.etcd import EtcdCluster, EtcdMember, etcd_program
+from tests.fixtures.etcd import EtcdCluster, EtcdMember
 from tests.fixtures.ports import free_port
 from tests.metadata.conftest import EtcdScope
 from tests.metadata.seen import Seen

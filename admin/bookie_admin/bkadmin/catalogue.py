@@ -22,6 +22,7 @@ COMMANDS: dict[str, Command] = {
     "initnewcluster": Command(CLUSTER, "Create the metadata of a new cluster."),
     "metaformat": Command(CLUSTER, "Delete all metadata of the cluster and create a new one."),
     "nukeexistingcluster": Command(CLUSTER, "Delete all metadata of the cluster."),
+    "metadata": Command(CLUSTER, "Copy the metadata of a cluster to another store, or compare two stores."),
     "cookie_get": Command(CLUSTER, "Show the cookie of a bookie in the metadata store."),
     "cookie_create": Command(CLUSTER, "Create a bookie's cookie in the metadata store from a file."),
     "cookie_update": Command(CLUSTER, "Replace a bookie's cookie in the metadata store with one from a file."),

@@ -8,15 +8,19 @@
     bookies/readonly/<id>
     ledgers/<UUID of the ledger id>      ledger metadata, as in ZooKeeper
     buckets/<3 digits>                   128 counters for new ledger ids; the number of puts counts
+    first-bucket                         the number of the counter that we use; 0 without it; ours
+    sessions/<lease>                     the mark of a session (`etcd.store`); ours
 
 Logs and everything about replication have the keys of `key_value`, because Apache BookKeeper's driver has none.
 """
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
-from bookie.errors import ClusterNotInitialized, IllegalOperation, MetadataSerializationError
+from bookie.errors import ClusterNotInitialized, IllegalOperation, LedgerIdOverflow, MetadataSerializationError
 from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.key_value.driver import INSTANCE, LEDGERS, KeyValueCluster, KeyValueDriver, KeyValueLedgers
+from bookie.metadata.watching import Watcher
 
 __all__ = ["EtcdDriver"]
 
@@ -25,10 +29,15 @@ LAYOUT = b"2\norg.apache.bookkeeper.metadata.etcd.EtcdLedgerManagerFactory:0"
 FOLDERS = ("cookies", "bookies", "bookies/writable", "bookies/readonly", "ledgers", "buckets", "underreplication")
 """Keys that Apache BookKeeper's driver creates with a cluster, with empty values."""
 REGISTERED = ("bookies/writable/", "bookies/readonly/")
-BUCKET = "buckets/000"
-"""The counter that we use. Its ids are the smallest, and Apache BookKeeper's driver, which takes one of 128 in turn,
-counts in the same way."""
+BUCKETS = "buckets/"
+BUCKETS_END = 128
+"""Apache BookKeeper's driver takes one after another. We take one, usually the first one, whose ids are the smallest,
+and count in the same way."""
+FIRST_BUCKET = "first-bucket"
+COUNT_BITS = 56
 ID_BITS = 64
+TAKEN_MAX = 100_000
+TAKERS = 16
 
 
 class EtcdCluster(KeyValueCluster):
@@ -38,8 +47,8 @@ class EtcdCluster(KeyValueCluster):
         super().__init__(store)
         self._etcd = store
 
-    def initialize(self) -> str:
-        instance_id = str(uuid.uuid4())
+    def initialize(self, instance_id: str | None = None) -> str:
+        instance_id = instance_id or str(uuid.uuid4())
         values = {LAYOUT_KEY: LAYOUT, INSTANCE: instance_id.encode(), **dict.fromkeys(FOLDERS, b"")}
         if not self._etcd.create_all(values):
             raise IllegalOperation("the metadata store already holds a cluster")
@@ -64,8 +73,43 @@ class EtcdCluster(KeyValueCluster):
 class EtcdLedgers(KeyValueLedgers):
     """The ledgers: a key is a UUID whose lower half is the ledger's id, and whose upper half is 0."""
 
+    def __init__(self, store: EtcdStore, watcher: Watcher) -> None:
+        super().__init__(store, watcher)
+        self._etcd = store
+        self._bucket: int | None = None  # as it was read; it only changes while nobody uses the cluster
+
     def new_id(self) -> int:
-        return self._store.increment(BUCKET) + 1
+        bucket = self._our_bucket()
+        return bucket << COUNT_BITS | self._store.increment(_bucket_key(bucket)) + 1
+
+    def last_id(self) -> int:
+        counts = self._etcd.counts(BUCKETS)
+        return max((int(key.removeprefix(BUCKETS)) << COUNT_BITS | count for key, count in counts.items()), default=-1)
+
+    def leave_ids(self, last: int) -> None:
+        """Go on after `last`. etcd counts puts, so this takes a few numbers, or goes to the next bucket."""
+        bucket = self._our_bucket()
+        count = self._etcd.counts(BUCKETS).get(_bucket_key(bucket), 0)
+        left = last - (bucket << COUNT_BITS | count)
+        if left <= 0:
+            return
+        if bucket == last >> COUNT_BITS and left <= TAKEN_MAX:
+            with ThreadPoolExecutor(TAKERS, "ledger-ids") as pool:
+                for _ in pool.map(lambda _: self.new_id(), range(left)):
+                    pass
+            return
+        bucket = (last >> COUNT_BITS) + 1
+        if bucket >= BUCKETS_END:
+            raise LedgerIdOverflow(f"no ledger id is left after {last}")
+        found = self._store.get(FIRST_BUCKET)
+        self._store.put(FIRST_BUCKET, b"%d" % bucket, found.version if found else None)
+        self._bucket = bucket
+
+    def _our_bucket(self) -> int:
+        if self._bucket is None:
+            found = self._store.get(FIRST_BUCKET)
+            self._bucket = int(found.value) if found else 0
+        return self._bucket
 
     def _key(self, ledger_id: int) -> str:
         return f"{LEDGERS}{uuid.UUID(int=ledger_id)}"
@@ -85,3 +129,7 @@ class EtcdDriver(KeyValueDriver):
         super().__init__(store, session_timeout_s=session_timeout_s)
         self.cluster = EtcdCluster(store)
         self.ledgers = EtcdLedgers(store, self._watcher)
+
+
+def _bucket_key(bucket: int) -> str:
+    return f"{BUCKETS}{bucket:03d}"

@@ -232,6 +232,12 @@ class EtcdStore(ConnectedStore):
         reply, _ = self._transact(request)
         return int(reply.responses[1].response_range.kvs[0].version) - 1
 
+    def counts(self, prefix: str) -> dict[str, int]:
+        """Return how often each counter was incremented whose key starts with `prefix`."""
+        start = self._full(prefix)
+        found = self._range(pb.RangeRequest(key=start, range_end=_end(start), keys_only=True)).kvs
+        return {self._short(one.key): int(one.version) for one in found}
+
     def create_all(self, values: Mapping[str, bytes]) -> bool:
         """Create the scope's own key and these keys at once, and return whether the scope was new."""
         root = self._scope.encode()

@@ -55,8 +55,8 @@ class KeyValueCluster:
     def __init__(self, store: KeyValues) -> None:
         self._store = store
 
-    def initialize(self) -> str:
-        instance_id = str(uuid.uuid4())
+    def initialize(self, instance_id: str | None = None) -> str:
+        instance_id = instance_id or str(uuid.uuid4())
         try:
             self._store.put(INSTANCE, instance_id.encode(), None)
         except KeyExists as error:
@@ -269,6 +269,16 @@ class KeyValueLedgers:
 
     def new_id(self) -> int:
         return self._store.increment(NEXT_LEDGER)
+
+    def last_id(self) -> int:
+        found = self._store.get(NEXT_LEDGER)
+        return int(found.value) - 1 if found else -1
+
+    def leave_ids(self, last: int) -> None:
+        while self.last_id() < last:
+            found = self._store.get(NEXT_LEDGER)
+            with suppress(KeyExists, VersionConflict):
+                self._store.put(NEXT_LEDGER, b"%d" % (last + 1), found.version if found else None)
 
     def _key(self, ledger_id: int) -> str:
         return f"{LEDGERS}{ledger_id:019d}"

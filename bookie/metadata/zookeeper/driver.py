@@ -34,8 +34,8 @@ class ZooKeeperCluster:
         self._wanted = layout_of_kind(where.layout)
         self._found: Layout | None = None
 
-    def initialize(self) -> str:
-        instance_id = str(uuid.uuid4())
+    def initialize(self, instance_id: str | None = None) -> str:
+        instance_id = instance_id or str(uuid.uuid4())
 
         def create_all(zk: object) -> object:
             batch = zk.transaction()  # type: ignore[attr-defined]  # kazoo ships no types

@@ -19,6 +19,7 @@ PREFIX = "ID-"
 HIGH_PREFIX = "HOB-"
 HIGH_KEPT = 3
 HIGH_END = 1 << 31
+TAKEN_MAX = 1000
 
 
 class ZooKeeperIds:
@@ -37,9 +38,39 @@ class ZooKeeperIds:
             self._create(self._long)
         return self._new_long_id()
 
+    def last_id(self) -> int:
+        """Return the highest id that was assigned, or -1."""
+        if (high := self._highest()) is not None:
+            return (high << 32) + self._last_number(f"{self._long}/{_high_node(high)}") if high else SHORT_IDS_END - 1
+        return self._last_number(self._short)
+
+    def leave(self, last: int) -> None:
+        """Go on after `last`. Sequence numbers cannot be set, so this takes a few, or begins the next HOB node."""
+        now = self.last_id()
+        if now >> 32 == last >> 32 and last - now <= TAKEN_MAX:
+            for _ in range(last - now):
+                self.new_id()
+        elif now < last:
+            high = (last >> 32) + 1
+            if high >= HIGH_END:
+                raise LedgerIdOverflow(f"no ledger id is left after {last}")
+            self._create(f"{self._long}/{_high_node(high)}", OPEN_ACL_UNSAFE)
+
+    def _last_number(self, parent: str) -> int:
+        """Return the last sequence number below `parent`, or -1.
+
+        The next one is the number of children that were ever created. Clients are shown twice that less the present
+        number of children as `cversion`, in 32 bits.
+        """
+        stat = self._session.run(lambda zk: zk.exists_async(parent))
+        if stat is None:
+            return -1
+        created = ((stat.cversion + stat.numChildren) & 0xFFFFFFFF) // 2
+        return int(created) - 1
+
     def _new_long_id(self) -> int:
         while True:
-            high = self._highest()
+            high = self._highest() or 0
             low = self._sequence(f"{self._long}/{_high_node(high)}") if high else None
             if low is not None:
                 return high << 32 | low
@@ -48,8 +79,12 @@ class ZooKeeperIds:
             self._create(f"{self._long}/{_high_node(high + 1)}", OPEN_ACL_UNSAFE)  # it has an open ACL in every cluster
             self._drop_old(high + 1)
 
-    def _highest(self) -> int:
-        names = self._session.run(lambda zk: zk.get_children_async(self._long))
+    def _highest(self) -> int | None:
+        """Return the number of the highest HOB node, 0 if there is none, and None if ids have 31 bits."""
+        try:
+            names = self._session.run(lambda zk: zk.get_children_async(self._long))
+        except NoNodeError:
+            return None
         return max((int(name.removeprefix(HIGH_PREFIX)) for name in names if _is_high_node(name)), default=0)
 
     def _sequence(self, parent: str) -> int | None:

@@ -73,6 +73,12 @@ class ZooKeeperLedgers:
     def new_id(self) -> int:
         return self._ids.new_id()
 
+    def last_id(self) -> int:
+        return self._ids.last_id()
+
+    def leave_ids(self, last: int) -> None:
+        self._ids.leave(last)
+
     def _path(self, ledger_id: int) -> str:
         return self._root + ledger_path(self._layout(), ledger_id)
 

