@@ -90,7 +90,7 @@ class DirectAdds:
         pools = routes.sets[entry % len(routes.sets)]
         if routes.owing and not all(pool.may_owe for pool in pools):
             return None
-        links = self._take(pools, step_s)
+        links = self._take(pools)
         if links is None:
             return None
         try:
@@ -103,21 +103,20 @@ class DirectAdds:
             self._look_at(got, routes, [link for link in links if link is not None])
         return got
 
-    def _take(self, pools: list[DirectPool], step_s: float) -> list[DirectLink | None] | None:
-        """Take a connection from each pool, or none."""
+    def _take(self, pools: list[DirectPool]) -> list[DirectLink | None] | None:
+        """Take a connection from each pool, or none. The event loop adds while new connections are established."""
         if len(pools) == 1:
-            link = pools[0].take(step_s)
+            link = pools[0].take(0.0)
             return None if link is None else [link]
         links: list[DirectLink | None] = []
+        whole = False
         try:
             for pool in pools:
-                link = pool.take(step_s) if pool.endpoint is not None else None
-                if link is None:
-                    return None
-                links.append(link)
-            return links
+                links.append(pool.take(0.0) if pool.endpoint is not None else None)
+            whole = None not in links
+            return links if whole else None
         finally:
-            if len(links) < len(pools):
+            if not whole:
                 for pool, taken in zip(pools, links, strict=False):
                     if taken is not None:
                         pool.give(taken)

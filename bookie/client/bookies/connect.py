@@ -17,8 +17,8 @@ from bookie.client.wire.tls import Tls, TlsContexts, handshake_error
 from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable, BookKeeperError
 
-DIRECT_TIMEOUT_S = 2.0
-"""The time limit of each step of establishing a direct connection, in seconds, if `connect_timeout_s` is longer."""
+DIRECT_TIMEOUT_S = 10.0
+"""The time limit of establishing a direct connection, in seconds, if `connect_timeout_s` is longer."""
 PATIENCE_S = 0.25
 """How long a direct read waits for a bookie that sends nothing, in seconds. Then the event loop does the read."""
 

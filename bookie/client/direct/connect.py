@@ -1,4 +1,4 @@
-"""Establish a direct connection: TCP, then encryption, then authentication. It runs on the calling thread."""
+"""Establish a direct connection: TCP, then encryption, then authentication. It runs on a thread of its own."""
 
 import contextlib
 import socket
@@ -55,8 +55,8 @@ class DirectConnector:
         self._contexts = contexts
         self._tls: DirectTls | None = None
 
-    def connect(self, endpoint: Endpoint, limit_s: float) -> DirectLink:
-        """Return an open connection, within `limit_s` seconds if that is less than the connector's own limit.
+    def connect(self, endpoint: Endpoint) -> DirectLink:
+        """Return an open connection.
 
         Raises:
             BookieUnavailable: The connection failed, or the bookie did not answer in time.
@@ -66,10 +66,9 @@ class DirectConnector:
         """
         host, (name, port) = endpoint
         address = f"{host}:{port}"
-        limit_s = min(limit_s, self._timeout_s)
-        until = time.monotonic() + limit_s
+        until = time.monotonic() + self._timeout_s
         try:
-            sock = socket.create_connection((name, port), timeout=limit_s)
+            sock = socket.create_connection((name, port), timeout=self._timeout_s)
         except OSError as error:
             raise unreachable(address, error) from error
         with contextlib.ExitStack() as failing:

@@ -3,7 +3,7 @@
 Compiled code cannot use the connections of Python's ssl module, so the handshake is pyOpenSSL's. Trust is decided in
 one place all the same: pyOpenSSL verifies nothing. A direct connection is used only if its peer has the private key of
 the very certificate that Python's module, configured as for the event loop, has accepted for this host on a connection
-to the same address, and not long ago. It runs on the calling thread.
+to the same address, and not long ago. It runs on the thread that establishes the connection.
 """
 
 import ipaddress

@@ -13,6 +13,8 @@ __all__ = ["DirectPool"]
 
 AVOIDED_S = 5.0
 """How long a bookie that was late, or could not be connected, is not asked directly, in seconds."""
+WAIT_S = 2.0
+"""How long a call waits for a new connection at most, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ class DirectPool:
         # The fields below are guarded by `_lock`; `_idle` is a stack that only single operations change.
         self._links: WeakSet[DirectLink] = WeakSet()  # an interrupted thread may drop one without giving it back
         self._connecting = 0
+        self._late = False  # a connection is being established for which a caller has waited in vain
         self._avoided_until = 0.0
         self._closed = False
         self.endpoint: Endpoint | None = None
@@ -51,13 +54,23 @@ class DirectPool:
     def take(self, limit_s: float) -> DirectLink | None:
         """Return a connection that no other thread uses, which must be given back; None if there is none to be had.
 
-        A new one is connected within `limit_s` seconds.
+        A new one is established by a thread of its own, for which this waits `limit_s` seconds at most. If that takes
+        longer, later calls use it, and those until then do not wait.
         """
         try:
             return self._idle.pop()
         except IndexError:
-            link = self._another(limit_s)
-        if link is not None and self._closed:  # it was closed in the meantime
+            established = self._begin(limit_s)
+        if established is None or not limit_s:
+            return None
+        if not established.wait(min(limit_s, WAIT_S)):
+            with self._lock:
+                self._late = self._connecting > 0
+        try:
+            link = self._idle.pop()
+        except IndexError:
+            return None
+        if self._closed:  # it was closed in the meantime
             self.give(link)
             return None
         return link
@@ -86,24 +99,46 @@ class DirectPool:
         for link in links:
             link.close()
 
-    def _another(self, limit_s: float) -> DirectLink | None:
+    def _begin(self, limit_s: float) -> threading.Event | None:
+        """Begin to establish a connection, and return what is set when that has ended; None if nothing was begun.
+
+        Calls that do not wait begin one at a time.
+        """
         endpoint = self.endpoint
         with self._lock:
             if endpoint is None or self._closed or time.monotonic() < self._avoided_until:
                 return None
-            if len(self._links) + self._connecting >= self._most:
+            if len(self._links) + self._connecting >= self._most or (self._connecting and (self._late or not limit_s)):
                 return None
             self._connecting += 1
+        ended = threading.Event()
+        name = f"bookie-direct-{self.bookie}"
+        try:
+            threading.Thread(target=self._establish, args=(endpoint, ended), name=name, daemon=True).start()
+        except RuntimeError as error:  # the interpreter exits, or there are too many threads
+            self._established(None)
+            log.info("no direct connection to bookieId=%s for a while: %s", self.bookie, error)
+            return None
+        return ended
+
+    def _establish(self, endpoint: Endpoint, ended: threading.Event) -> None:
         link = None
         try:
-            link = self._connector.connect(endpoint, limit_s)
+            link = self._connector.connect(endpoint)
         except BookKeeperError as error:
             log.info("no direct connection to bookieId=%s for a while: %s", self.bookie, error)
-        finally:  # also if a signal interrupts it
-            with self._lock:
-                self._connecting -= 1
-                if link is None:
-                    self._avoided_until = time.monotonic() + AVOIDED_S
-                else:
-                    self._links.add(link)
-        return link
+        finally:
+            self._established(link)
+            ended.set()
+
+    def _established(self, link: DirectLink | None) -> None:
+        """Note how an attempt has ended."""
+        with self._lock:
+            self._connecting -= 1
+            self._late = self._late and self._connecting > 0
+            if link is None:
+                self._avoided_until = time.monotonic() + AVOIDED_S
+            else:
+                self._links.add(link)
+        if link is not None:
+            self.give(link)
