@@ -107,14 +107,19 @@ class DirectReads:
         lac = self._view.lac
         if not 0 <= first <= lac or max_count < 0:
             return None
-        found = self.connection(first, timeout, step_s)
-        if found is None:
+        route = self._route(first, timeout)
+        pool = route.pool
+        link = pool.take(step_s) if pool is not None and route.batches else None
+        if pool is None or link is None:
             return None
-        pool, link, last = found
-        count = min(max_count or COUNT_MAX, COUNT_MAX, min(lac, last) - first + 1)
-        size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
+        count = min(route.last, lac) - first + 1
+        if not 0 < max_count < count:
+            max_count = count
+        if not 0 < max_size < self._bytes_max:
+            max_size = self._bytes_max
+        max_count = min(max_count, COUNT_MAX)
         try:
-            got = link.batch_read(self._ledger, first, count, size, self._digester, step_s)
+            got = link.batch_read(self._ledger, first, max_count, max_size, self._digester, step_s)
         finally:
             pool.give(link)
         return self._batch(got, link, pool)
@@ -173,7 +178,8 @@ class DirectReads:
             self._failed(pool, link.outcome)
             return None
         first, run, offsets, lac = got
-        self._saw_lac(lac)
+        if lac is not None:
+            self._saw_lac(lac)
         return EntryBatch(self._ledger, first, run, offsets, self._overhead, lac)
 
     def left(self, began: float, timeout: float | None) -> float | None:

@@ -177,7 +177,7 @@ class Handle(Generic[R]):
         """
         began = time.monotonic()
         if (batch := self._direct.batch_read(first, max_count, max_size, timeout)) is not None:
-            self._batch_stats.read(time.monotonic() - began, len(batch), batch.nbytes)
+            self._batch_stats.read(time.monotonic() - began, len(batch), len(batch.buffer))
             return batch
         call = self._handle.batch_read(first, max_count, max_size)
         return self._thread.run(call, self._direct.left(began, timeout))

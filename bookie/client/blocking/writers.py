@@ -91,7 +91,7 @@ class Writer(Handle[W]):
         self._thread.check()
         writer = self._handle.writer
         if (add := writer.append_at_once(data, entry)) is None:
-            add = self._thread.submit(writer.append_async(data, entry), limit_s).result()
+            add = self._thread.run(writer.append_async(data, entry), limit_s)  # a signal that interrupts it cancels it
         return add
 
     def _append(self, data: Buffer, timeout: float | None, entry: int = -1) -> int:
@@ -175,7 +175,7 @@ class WriteHandle(Writer[aio.WriteHandle]):
         if (limit_s := self._thread.limit(timeout)) is not None:
             return self._thread.run(self._handle.append_all(payloads, offsets), limit_s)
         self._thread.check()
-        return self._handle.writer.append_all_from_thread(payloads, offsets)
+        return self._handle.writer.append_all_from_thread(payloads, offsets, self._thread.run)
 
 
 class AdvancedWriteHandle(Writer[aio.AdvancedWriteHandle]):

@@ -47,6 +47,8 @@ class LoopThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: set[Future[Any]] = set()
+        self._giving: set[asyncio.Future[None]] = set()
+        """What is done with results that came too late. Event loop."""
         self._refusal: BookKeeperError = IllegalOperation(NOT_STARTED)
         self.alive = False
         self._ended = False
@@ -92,33 +94,73 @@ class LoopThread:
             raise self._refused()
         work = call if limit_s is None else limited(call, limit_s)
         owner: list[Future[T]] = []
+        early: list[asyncio.Task[T]] = []
         if unclaimed is not None:
-            work = self._claimed(work, owner, unclaimed)
+            work = self._claimed(work, owner, early, unclaimed)
         try:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            owner.append(future)
+            self._calls.add(future)
+            future.add_done_callback(self._calls.discard)
         except RuntimeError as error:
             work.close()
             call.close()
             raise self._refused() from error
-        owner.append(future)
-        self._calls.add(future)
-        future.add_done_callback(self._calls.discard)
+        except BaseException:  # a signal's handler raised, perhaps when the loop had been told
+            nobody: Future[T] = Future()
+            nobody.cancel()
+            owner.insert(0, nobody)
+            self._loop.call_soon_threadsafe(self._abandon, work, early, nobody, unclaimed)
+            raise
         if self._ended:
             _refuse(future)
         return future
 
-    async def _claimed(self, call: Coroutine[Any, Any, T], owner: list[Future[T]], unclaimed: Unclaimed[T]) -> T:
-        """Run `call`, and then `unclaimed` if the result comes too late for its owner."""
+    async def _claimed(
+        self,
+        call: Coroutine[Any, Any, T],
+        owner: list[Future[T]],
+        early: list[asyncio.Task[T]],
+        unclaimed: Unclaimed[T],
+    ) -> T:
+        """Run `call`, and then `unclaimed` if the result comes too late for its owner. A task that ends before it has
+        an owner is added to `early`.
+        """
 
         def claim(task: asyncio.Task[T]) -> None:
-            # It comes after the callback that sets the future. As long as `owner` is empty, nobody can cancel it.
-            if owner and owner[0].cancelled() and not task.cancelled() and task.exception() is None:
-                self.submit(unclaimed(task.result()))
+            # It comes after the callback that sets the future.
+            if owner:
+                self._give_back(task, owner[0], unclaimed)
+            else:
+                early.append(task)
 
         task = asyncio.current_task()
         assert task is not None
         task.add_done_callback(claim)
         return await call
+
+    def _give_back(self, task: asyncio.Task[T], owner: Future[T], unclaimed: Unclaimed[T]) -> None:
+        if owner.cancelled() and not task.cancelled() and task.exception() is None:
+            giving = asyncio.ensure_future(unclaimed(task.result()))  # before a call that closes the client
+            self._giving.add(giving)
+            giving.add_done_callback(self._giving.discard)
+
+    def _abandon(
+        self,
+        call: Coroutine[Any, Any, T],
+        early: list[asyncio.Task[T]],
+        nobody: Future[T],
+        unclaimed: Unclaimed[T] | None,
+    ) -> None:
+        """Cancel a call that nobody waits for, if it has become a task. It runs on the loop."""
+        for task in asyncio.all_tasks():
+            if task.get_coro() is call:
+                task.cancel()
+                return
+        call.close()
+        for ended in early:
+            if unclaimed is not None:
+                self._give_back(ended, nobody, unclaimed)
 
     def run(
         self, call: Coroutine[Any, Any, T], timeout: float | None = None, *, unclaimed: Unclaimed[T] | None = None
@@ -134,11 +176,12 @@ class LoopThread:
         except BaseException:
             call.close()
             raise
-        future = self.submit(call, limit_s, unclaimed=unclaimed)
+        future = None
         try:
+            future = self.submit(call, limit_s, unclaimed=unclaimed)
             return future.result()
         except BaseException:
-            if not future.cancel() and unclaimed is not None and future.exception() is None:
+            if future is not None and not future.cancel() and unclaimed is not None and future.exception() is None:
                 self.submit(unclaimed(future.result()))
             raise
 

@@ -6,7 +6,7 @@ Only `append_at_once` and methods with `from_thread` in their name may be called
 import asyncio
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -168,10 +168,13 @@ class Adds(ABC):
             self._loop.call_soon_threadsafe(self._send)
         return add
 
-    def append_all_from_thread(self, payloads: Buffer, offsets: NDArray[np.int64]) -> int:
+    def append_all_from_thread(
+        self, payloads: Buffer, offsets: NDArray[np.int64], run: Callable[[Coroutine[Any, Any, int]], int]
+    ) -> int:
         """Add payloads[offsets[k]:offsets[k + 1]] for each k, from another thread, which waits until there is room.
 
-        Returns the id of the last entry, or -1 if the ledger has none. Raises LedgerClosed or IncorrectParameter.
+        `run` runs a coroutine on the loop, and cancels it if the thread does not wait any longer. Returns the id of the
+        last entry, or -1 if the ledger has none. Raises LedgerClosed or IncorrectParameter.
         """
         if self._loop is None:
             raise IllegalOperation(f"ledger {self.ledger}: the writer is not started")
@@ -180,7 +183,7 @@ class Adds(ABC):
         while at < len(offsets) - 1:
             taken = 0 if self._rate.limited or self._must_wait() else self._append_many(payloads, offsets, at)
             if not taken:
-                taken = asyncio.run_coroutine_threadsafe(self._some(payloads, offsets, at), self._loop).result()
+                taken = run(self._some(payloads, offsets, at))
             at += taken
         return self._window.next - 1
 
