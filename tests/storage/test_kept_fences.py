@@ -254,3 +254,26 @@ def test_b8_a_damaged_fence_is_a_fence(tmp_path: Path, clock: bool) -> None:
     one.restart(crash=True)
     assert late_add(one, 1) == "FENCED"
     one.stop()
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("needed_by", ["add", "fence"])
+def test_b8_a_fence_that_was_needed_is_kept_as_long_again(tmp_path: Path, needed_by: str, crash: bool) -> None:
+    """A writer that was refused is alive, and a recovery that was answered counts on the fence. Once a pass has stored
+    it, this also holds after a crash.
+    """
+    one = fenced_and_deleted(tmp_path)
+    pass_time(one, 6 * DAY_MS)
+    if needed_by == "add":
+        assert late_add(one, 1) == "FENCED"
+    else:
+        with pytest.raises(Refused, match="NO_LEDGER"):
+            one.one.direct.fence(1, KEY)
+    assert one.collector.drop_fences(WEEK_MS) == 0
+    one.restart(crash=crash)
+    pass_time(one, 6 * DAY_MS)
+    assert one.collector.drop_fences(WEEK_MS) == 0
+    pass_time(one, DAY_MS)
+    assert one.collector.drop_fences(WEEK_MS) == 1
+    assert one.one.storage.stats()["kept_fences"] == 0
+    one.one.stop()

@@ -39,7 +39,8 @@ cdef struct Ledger:
 
 cdef struct KeptFence:
     Chained chained
-    int64_t deleted_ms       # in the time of module store.gc.kept_fences
+    int64_t since_ms         # when it was kept or last needed, in the time of module store.gc.kept_fences
+    bint renewed             # the index has an older one
 
 cdef struct Quarantined:
     Chained chained
@@ -63,8 +64,11 @@ cdef Ledger* ledger_find(const LedgerMap* map, int64_t id) noexcept nogil
 # Add an unknown ledger with this key, fenced if its fence is kept. Return NULL if there is no memory.
 cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t key_size) noexcept nogil
 # Keep the fence of a ledger that is deleted, so that it is fenced if it is created again. Return False without memory.
-cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noexcept nogil
+cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t since_ms) noexcept nogil
 cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nogil
+# The same for a client that is answered by the fence, which is kept as long again from fences_now_ms on.
+cdef bint ledger_needs_kept_fence(LedgerMap* map, int64_t id) noexcept nogil
+cdef int64_t fences_now_ms(const LedgerCounts* counts) noexcept nogil
 cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil
 # Remove a ledger from the table and the lists `changed` and `closed`, and free it. Nothing else refers to it, and the
 # list `put` is empty, because the caller holds Store.writing.
@@ -91,7 +95,6 @@ cdef bint ledger_mark_closed(LedgerMap* map, Ledger* ledger) noexcept nogil
 # Take the next ledger off the list `closed`; NULL at its end.
 cdef Ledger* ledger_take_closed(LedgerMap* map) noexcept nogil
 cdef bint bytes_equal(const uint8_t* a, const uint8_t* b, uint32_t size) noexcept nogil
-
 # Return whether the ledger's contents are uncertain, so that none of its entries may be denied.
 cdef inline bint ledger_doubtful(const Ledger* ledger) noexcept nogil:
     return ledger.limbo or ledger.quarantine or ledger.lagging

@@ -14,7 +14,7 @@ from bookie._fast.base.by_ledger cimport (
     chained_put,
 )
 from bookie._fast.base.planted cimport PLANT_ANY_KEY, PLANT_KEY_NOT_JOURNALED, bk_planted
-from bookie._fast.base.sync cimport bk_add_relaxed, bk_load
+from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, now_ns
 from bookie._fast.base.types cimport BAD_REQUEST, NO_MEMORY, OK, UNAUTHORIZED
 from bookie._fast.index.codec cimport NOT_QUARANTINED
 from bookie._fast.store.ledger_counts cimport FENCE_BYTES_MOST, LEDGER_BYTES_MOST
@@ -91,7 +91,7 @@ cdef Ledger* ledger_add(LedgerMap* map, int64_t id, const uint8_t* key, uint32_t
     return ledger
 
 
-cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noexcept nogil:
+cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t since_ms) noexcept nogil:
     cdef KeptFence* fence = ledger_kept_fence(map, id)
     if fence == NULL:
         fence = <KeptFence*> malloc(sizeof(KeptFence))
@@ -100,12 +100,26 @@ cdef bint ledger_keep_fence(LedgerMap* map, int64_t id, int64_t deleted_ms) noex
         fence.chained.ledger = id
         chained_put(&map.fences, &fence.chained)
         bk_add_relaxed(&map.counts.fences, 1)
-    fence.deleted_ms = deleted_ms
+    fence.since_ms = since_ms
+    fence.renewed = False
     return True
 
 
 cdef KeptFence* ledger_kept_fence(const LedgerMap* map, int64_t id) noexcept nogil:
     return <KeptFence*> chained_find(&map.fences, id)
+
+
+cdef bint ledger_needs_kept_fence(LedgerMap* map, int64_t id) noexcept nogil:
+    cdef KeptFence* fence = ledger_kept_fence(map, id)
+    if fence == NULL:
+        return False
+    fence.since_ms = fences_now_ms(map.counts)
+    fence.renewed = True
+    return True
+
+
+cdef int64_t fences_now_ms(const LedgerCounts* counts) noexcept nogil:
+    return counts.fences_ms + (now_ns() - counts.fences_since_ns) // 1000000
 
 
 cdef void ledger_drop_fence(LedgerMap* map, KeptFence* fence) noexcept nogil:

@@ -36,9 +36,9 @@ from bookie._fast.store.ledger_table cimport (
     ledger_check_key,
     ledger_find,
     ledger_judge_key,
-    ledger_kept_fence,
     ledger_mark_changed,
     ledger_mark_closed,
+    ledger_needs_kept_fence,
     ledger_set_lac,
     ledgers_have_room,
 )
@@ -69,7 +69,7 @@ cdef Status find_or_create(Shard* shard, int64_t id, const uint8_t* key, uint32_
         return ledger_check_key(&shard.ledgers, ledger[0], key, key_size)
     if not key_holds(key_size):
         return BAD_REQUEST
-    if is_writer and ledger_kept_fence(&shard.ledgers, id) != NULL:
+    if is_writer and ledger_needs_kept_fence(&shard.ledgers, id):
         return FENCED
     if not ledgers_have_room(&shard.ledgers, is_writer):
         return READ_ONLY         # the client takes the ledger to another bookie
@@ -176,7 +176,7 @@ cdef Status stores_fence(Storage* stores, int64_t ledger_id, const uint8_t* key,
     if ledger_id < 0:
         return BAD_REQUEST
     pthread_mutex_lock(&shard.lock)
-    if ledger_find(&shard.ledgers, ledger_id) == NULL and ledger_kept_fence(&shard.ledgers, ledger_id) != NULL:
+    if ledger_find(&shard.ledgers, ledger_id) == NULL and ledger_needs_kept_fence(&shard.ledgers, ledger_id):
         status = NO_LEDGER       # it was fenced and deleted: its writer stays refused, and there is nothing to read
     else:
         status = find_or_create(shard, ledger_id, key, key_size, False, &ledger)

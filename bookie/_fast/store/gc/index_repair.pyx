@@ -205,7 +205,7 @@ cdef Status put_fences(Store* store, LocationIndex* fresh) noexcept nogil:
         shard = shard_of(store, ids[i])
         pthread_mutex_lock(&shard.lock)
         fence = ledger_kept_fence(&shard.ledgers, ids[i])
-        deleted_ms = fence.deleted_ms if fence != NULL else 0
+        deleted_ms = fence.since_ms if fence != NULL else 0
         pthread_mutex_unlock(&shard.lock)
         if fence != NULL and status == OK:
             status = commit_some(fresh, i)

@@ -4,7 +4,8 @@ They are kept in the index's table `fences`, so that they outlive the process, a
 ledger is fenced from the start if its fence is kept. DirectoryStore loads them together with the ledgers.
 
 Their age is measured in a time of the store's own: how long bookies have run on it, by the monotonic clock. The wall
-clock may jump by years, and a fence that is dropped too early lets a fenced writer in.
+clock may jump by years, and a fence that is dropped too early lets a fenced writer in. A fence that refused an add or
+answered a fencing read is kept as long again from then on (decision 0028).
 """
 from libc.stdint cimport int64_t
 
@@ -20,6 +21,6 @@ cdef Status fence_keep(Store* store, int64_t ledger_id) noexcept nogil
 # Move the ledgers that may be deleted now to the front of `ids` and return their number: all that are not fenced, and
 # fenced ones as far as their fences can be kept.
 cdef size_t fences_fit(Store* store, int64_t* ids, size_t count) noexcept nogil
-# Drop the fences of ledgers deleted at least `kept_ms` ago, and now and then store the time. Return the result of
-# index_commit; *dropped gets their number.
+# Drop the fences that nobody has needed for `kept_ms` since their ledgers were deleted, store the times of those that
+# were needed, and now and then the time. Return the result of index_commit; *dropped gets their number.
 cdef Status fences_drop(Store* store, int64_t kept_ms, int64_t* dropped) noexcept nogil

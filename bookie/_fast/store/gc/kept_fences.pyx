@@ -5,13 +5,14 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from bookie._fast.base.by_ledger cimport Chained
-from bookie._fast.base.sync cimport bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.sync cimport bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport NO_MEMORY, NO_SPACE, OK
 from bookie._fast.index.ledger_tables cimport index_delete_fence, index_put_fence
 from bookie._fast.index.location cimport index_abort, index_begin, index_commit
 from bookie._fast.store.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.store.ledger_table cimport (
     KeptFence,
+    fences_now_ms,
     ledger_doubtful,
     ledger_drop_fence,
     ledger_find,
@@ -27,9 +28,14 @@ cdef enum:
     STORE_MS = 3600000           # how much of the store's time a crash may lose
 
 
+cdef struct Renewed:
+    int64_t ledger
+    int64_t since_ms
+
+
 cdef int64_t store_ms(const Store* store) noexcept nogil:
     """Return how long bookies have run on this store: the stored time, and the time since."""
-    return store.ledgers.fences_ms + (now_ns() - store.ledgers.fences_since_ns) // 1000000
+    return fences_now_ms(&store.ledgers)
 
 
 cdef bint needs_fence(const Ledger* ledger) noexcept nogil:
@@ -76,14 +82,36 @@ cdef size_t fences_fit(Store* store, int64_t* ids, size_t count) noexcept nogil:
 
 
 cdef bint is_old(KeptFence* fence, int64_t now_ms, int64_t kept_ms) noexcept nogil:
-    if fence.deleted_ms > now_ms:
-        fence.deleted_ms = now_ms        # after a crash the store's time continues from the stored one
-    return now_ms - fence.deleted_ms >= kept_ms
+    if fence.since_ms > now_ms:
+        fence.since_ms = now_ms          # after a crash the store's time continues from the stored one
+    return now_ms - fence.since_ms >= kept_ms
 
 
-cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms, int64_t* out,
-                   uint32_t* found) noexcept nogil:
-    """Collect old fences in a few buckets from `begin` on; return where to continue, or 0 at the end."""
+cdef struct Look:
+    int64_t* old             # ledgers whose fences may be dropped
+    uint32_t old_count
+    Renewed* renewed         # others, whose times in the index are old
+    uint32_t renewed_count
+
+
+cdef bint is_full(const Look* found) noexcept nogil:
+    return found.old_count == DROP_MOST or found.renewed_count == DROP_MOST
+
+
+cdef void look_at(KeptFence* fence, int64_t now_ms, int64_t kept_ms, Look* found) noexcept nogil:
+    """Note a fence if it is old, or else if it was needed. The time of such a fence is taken as stored."""
+    if is_old(fence, now_ms, kept_ms):
+        found.old[found.old_count] = fence.chained.ledger
+        found.old_count += 1
+    elif fence.renewed:
+        fence.renewed = False
+        found.renewed[found.renewed_count].ledger = fence.chained.ledger
+        found.renewed[found.renewed_count].since_ms = fence.since_ms
+        found.renewed_count += 1
+
+
+cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms, Look* found) noexcept nogil:
+    """Look at a few buckets from `begin` on; return where to continue, or 0 at the end."""
     cdef Chained* at
     cdef uint32_t i
     cdef uint32_t end
@@ -91,10 +119,8 @@ cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms
     end = min(begin + BUCKETS_A_LOOK, shard.ledgers.fences.size)
     for i in range(begin, end):
         at = shard.ledgers.fences.buckets[i]
-        while at != NULL and found[0] < DROP_MOST:
-            if is_old(<KeptFence*> at, now_ms, kept_ms):
-                out[found[0]] = at.ledger
-                found[0] += 1
+        while at != NULL and not is_full(found):
+            look_at(<KeptFence*> at, now_ms, kept_ms, found)
             at = at.next
     if end == shard.ledgers.fences.size:
         end = 0
@@ -102,28 +128,45 @@ cdef uint32_t look(Shard* shard, uint32_t begin, int64_t now_ms, int64_t kept_ms
     return end
 
 
-cdef uint32_t look_all(Store* store, int64_t kept_ms, int64_t* out) noexcept nogil:
+cdef void look_all(Store* store, int64_t kept_ms, Look* found) noexcept nogil:
     cdef int64_t now_ms = store_ms(store)
-    cdef uint32_t found = 0
     cdef uint32_t at, i
+    found.old_count = 0
+    found.renewed_count = 0
     for i in range(SHARDS):
-        at = look(&store.shards[i], 0, now_ms, kept_ms, out, &found)
-        while at and found < DROP_MOST:
-            at = look(&store.shards[i], at, now_ms, kept_ms, out, &found)
-    return found
+        at = look(&store.shards[i], 0, now_ms, kept_ms, found)
+        while at and not is_full(found):
+            at = look(&store.shards[i], at, now_ms, kept_ms, found)
 
 
-cdef Status drop_stored(Store* store, const int64_t* ids, uint32_t count) noexcept nogil:
-    """Delete fences from the index, and store the store's time there."""
+cdef void give_back(Store* store, const Look* found) noexcept nogil:
+    """Mark fences as not stored after all."""
+    cdef KeptFence* fence
+    cdef Shard* shard
+    cdef uint32_t i
+    for i in range(found.renewed_count):
+        shard = shard_of(store, found.renewed[i].ledger)
+        pthread_mutex_lock(&shard.lock)
+        fence = ledger_kept_fence(&shard.ledgers, found.renewed[i].ledger)
+        if fence != NULL:
+            fence.renewed = True
+        pthread_mutex_unlock(&shard.lock)
+
+
+cdef Status write_found(Store* store, const Look* found) noexcept nogil:
+    """Delete old fences from the index, and store there the times of renewed ones and the store's own."""
     cdef uint32_t i
     cdef int64_t now_ms = store_ms(store)
     cdef Status status = index_begin(store.index)
     if status != OK:
         return status
     status = index_put_fence(store.index, FENCES_CLOCK, now_ms)
-    for i in range(count):
+    for i in range(found.renewed_count):
         if status == OK:
-            status = index_delete_fence(store.index, ids[i])
+            status = index_put_fence(store.index, found.renewed[i].ledger, found.renewed[i].since_ms)
+    for i in range(found.old_count):
+        if status == OK:
+            status = index_delete_fence(store.index, found.old[i])
     if status != OK:
         index_abort(store.index)
         return status
@@ -138,42 +181,50 @@ cdef bint is_stale(Store* store) noexcept nogil:
     return bk_load(&store.ledgers.fences) and store_ms(store) >= store.ledgers.fences_stored_ms + STORE_MS
 
 
-cdef Status drop_some(Store* store, int64_t kept_ms, int64_t* ids, uint32_t* count) noexcept nogil:
-    """Drop fences from the index first, as a restart restores those that only memory has dropped."""
+cdef Status drop_some(Store* store, int64_t kept_ms, Look* found, int64_t* dropped, bint* again) noexcept nogil:
+    """Drop fences from the index first, as a restart restores those that only memory has dropped.
+
+    A fence that a client needed meanwhile stays in memory, marked as renewed: the next step stores it again.
+    """
     cdef Shard* shard
     cdef KeptFence* fence
     cdef uint32_t i
-    cdef Status status
-    count[0] = look_all(store, kept_ms, ids)
-    if count[0] == 0 and not is_stale(store):
-        return OK
-    status = drop_stored(store, ids, count[0])
+    cdef Status status = OK
+    look_all(store, kept_ms, found)
+    again[0] = is_full(found)
+    if found.old_count or found.renewed_count or is_stale(store):
+        status = write_found(store, found)
     if status != OK:
+        give_back(store, found)
         return status
-    for i in range(count[0]):
-        shard = shard_of(store, ids[i])
+    for i in range(found.old_count):
+        shard = shard_of(store, found.old[i])
         pthread_mutex_lock(&shard.lock)
-        fence = ledger_kept_fence(&shard.ledgers, ids[i])
-        if fence != NULL:
+        fence = ledger_kept_fence(&shard.ledgers, found.old[i])
+        if fence != NULL and not is_old(fence, store_ms(store), kept_ms):
+            again[0] = True
+        elif fence != NULL:
             ledger_drop_fence(&shard.ledgers, fence)
+            dropped[0] += 1
         pthread_mutex_unlock(&shard.lock)
     return OK
 
 
 cdef Status fences_drop(Store* store, int64_t kept_ms, int64_t* dropped) noexcept nogil:
-    cdef uint32_t count = DROP_MOST
+    cdef Look found
+    cdef bint again = True
     cdef Status status = OK
-    cdef int64_t* ids = <int64_t*> malloc(DROP_MOST * sizeof(int64_t))
+    found.old = <int64_t*> malloc(DROP_MOST * sizeof(int64_t))
+    found.renewed = <Renewed*> malloc(DROP_MOST * sizeof(Renewed))
     dropped[0] = 0
-    if ids == NULL:
-        return NO_MEMORY
-    while status == OK and count == DROP_MOST:
+    if found.old == NULL or found.renewed == NULL:
+        status = NO_MEMORY
+    while status == OK and again:
         pthread_mutex_lock(&store.writing)
-        status = drop_some(store, kept_ms, ids, &count)
+        status = drop_some(store, kept_ms, &found, dropped, &again)
         pthread_mutex_unlock(&store.writing)
-        if status == OK:
-            dropped[0] += count
-    free(ids)
+    free(found.old)
+    free(found.renewed)
     return status
 
 
