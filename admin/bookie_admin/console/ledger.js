@@ -55,6 +55,7 @@ function reader(ledger) {
           for (const one of event.target.parentNode.children) one.setAttribute("aria-pressed", String(one === event.target));
           draw();
         } }, title))));
+  read(0);
   return card("Entries", {}, controls, place);
 }
 

@@ -37,6 +37,10 @@ function room(one) {
     h("span", { class: "note" }, `${bytes(one.free)} free of ${bytes(one.total)}`));
 }
 
+// The consoles of other bookies open in this window; each bookie serves its own.
+const name = (one, session) => (one.console && one.bookie !== session.self?.bookie
+  ? h("a", { href: one.console, title: "console of this bookie" }, one.bookie) : one.bookie);
+
 const rackRow = (rack, rows) => h("div", { class: "rack" }, h("span", { class: "rack-name" }, rack),
   h("div", { class: "rack-bookies" }, rows.map((one) => h("span", { class: `dot-name ${KINDS[one.state]}`, title: one.state }, one.bookie))));
 
@@ -50,7 +54,7 @@ export const overviewView = {
       tiles(data),
       card("Bookies", { note: data.instance ? `cluster ${data.instance}` : "" },
         data.bookies.length ? table([
-          ["Bookie", (one) => h("span", { class: "mono" }, one.bookie, one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this bookie") : null)],
+          ["Bookie", (one) => h("span", { class: "mono" }, name(one, session), one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this bookie") : null)],
           ["State", (one) => pill(one.state, KINDS[one.state])],
           ["Disks", room, "wide"],
           ["Weight", (one) => (one.weight === null ? "–" : percent(one.weight)), "number"],

@@ -12,6 +12,8 @@ from typing import Any
 from bookie import __version__
 from bookie.client.placement.weights import shares
 from bookie.client.wire.bookie_space import BookieInfo
+from bookie.errors import MetadataSerializationError
+from bookie.metadata.bookies.service_info import VERSION_PROPERTY, parse_service_info
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie_admin.http.cluster import cluster_info_of, spaces
 from bookie_admin.http.ledgers import as_java, read_entries
@@ -103,6 +105,7 @@ def cluster(request: HttpRequest) -> Reply:
             "error": answer if isinstance(answer, str) else "",
             "weight": weights.get(one),
             "rack": racks.get(one),
+            "console": _console(request, one),
         })  # fmt: skip
     instance = driver.cluster.instance_id()
     info = cluster_info_of(request, states)
@@ -170,6 +173,22 @@ def checkpoint(request: HttpRequest) -> Reply:
     """Flush the write caches."""
     request.control.checkpoint()
     return reply_json("Flushed")
+
+
+def _console(request: HttpRequest, bookie: str) -> str:
+    """Return the URL of a bookie's console, or "" if it serves none. It is taken to have TLS where this port has."""
+    data = request.control.metadata.bookies.info(bookie)
+    if data is None:
+        return ""
+    try:
+        info = parse_service_info(bookie, data)
+    except MetadataSerializationError:
+        return ""
+    if VERSION_PROPERTY not in info.properties:  # a Java bookie, whose HTTP port has no console
+        return ""
+    scheme = "https" if request.control.http.tls else "http"
+    ports = (one for one in info.endpoints if one.protocol == "http")
+    return next((f"{scheme}://{f'[{one.host}]' if ':' in one.host else one.host}:{one.port}/" for one in ports), "")
 
 
 def _garbage(garbage: Any) -> dict[str, Any] | None:

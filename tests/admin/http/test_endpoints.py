@@ -196,6 +196,7 @@ def test_what_the_console_asks_for(cluster_of: Callable[..., Cluster]) -> None:
     }
     rows = port.get("/api/console/cluster").json["bookies"]
     assert [(one["state"], one["weight"]) for one in rows] == [("writable", 1.0)]
+    assert [one["console"] for one in rows] == [f"http://{host}:{number}/" for host, number in [port.address]]
     assert port.get("/api/console/bookie").json["role"] == "admin"
     assert port.put("/api/console/checkpoint").json == "Flushed"
     assert json.loads(port.get("/api/console/recovery").body)["count"] == 0
