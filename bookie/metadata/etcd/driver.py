@@ -14,12 +14,15 @@
 Logs and everything about replication have the keys of `key_value`, because Apache BookKeeper's driver has none.
 """
 
+import re
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from bookie.errors import ClusterNotInitialized, IllegalOperation, LedgerIdOverflow, MetadataSerializationError
 from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.key_value.driver import INSTANCE, LEDGERS, KeyValueCluster, KeyValueDriver, KeyValueLedgers
+from bookie.metadata.key_value.keys import pages
 from bookie.metadata.watching import Watcher
 
 __all__ = ["EtcdDriver"]
@@ -35,7 +38,10 @@ BUCKETS_END = 128
 and count in the same way."""
 FIRST_BUCKET = "first-bucket"
 COUNT_BITS = 56
-ID_BITS = 64
+OURS = re.compile(LEDGERS + "00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
+"""The key of a ledger without a scope of ids."""
+LISTED = 10_000
+"""How many keys one request lists; they take 0.8 MB."""
 TAKEN_MAX = 100_000
 TAKERS = 16
 
@@ -114,12 +120,13 @@ class EtcdLedgers(KeyValueLedgers):
     def _key(self, ledger_id: int) -> str:
         return f"{LEDGERS}{uuid.UUID(int=ledger_id)}"
 
+    def ranges(self) -> Iterator[list[int]]:
+        for page in pages(self._store, LEDGERS, LISTED):
+            yield [ledger for key in page if (ledger := self._id(key)) is not None]
+
     def _id(self, key: str) -> int | None:
-        try:
-            number = uuid.UUID(key.removeprefix(LEDGERS)).int
-        except ValueError:
-            return None
-        return number if number >> ID_BITS == 0 else None
+        found = OURS.fullmatch(key)
+        return int(found[1] + found[2], 16) if found else None
 
 
 class EtcdDriver(KeyValueDriver):

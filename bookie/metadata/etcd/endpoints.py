@@ -72,6 +72,7 @@ class Endpoints:
             self._channels = [grpc.secure_channel(host, credentials, options=CHANNEL_OPTIONS) for host in hosts]
         else:
             self._channels = [grpc.insecure_channel(host, options=CHANNEL_OPTIONS) for host in hosts]
+        self._stubs: dict[tuple[Any, str], Any] = {}
         self._lock = threading.Lock()
         # The fields below are guarded by _lock.
         self._at = 0
@@ -91,7 +92,9 @@ class Endpoints:
         """
         channel = self._present()
         try:
-            return self._stub(channel.unary_unary, method)(request, timeout=timeout, metadata=self._metadata(timeout))
+            return self._stub(channel, channel.unary_unary, method)(
+                request, timeout=timeout, metadata=self._metadata(timeout)
+            )
         except grpc.RpcError as error:
             self.failed(channel, error)
             raise
@@ -102,7 +105,7 @@ class Endpoints:
         Raises as `call` does, and MetadataStoreError if the member ends the stream without a response.
         """
         channel = self._present()
-        stream = self._stub(channel.stream_stream, method)(
+        stream = self._stub(channel, channel.stream_stream, method)(
             iter([request]), timeout=timeout, metadata=self._metadata(timeout)
         )
         try:
@@ -124,7 +127,7 @@ class Endpoints:
         """
         channel = self._present()
         metadata = (*self._metadata(timeout), ("hasleader", "true"))
-        return self._stub(channel.stream_stream, method)(requests, metadata=metadata), channel
+        return self._stub(channel, channel.stream_stream, method)(requests, metadata=metadata), channel
 
     def failed(self, channel: Any, error: grpc.RpcError) -> None:
         """Note that a call on this channel failed, so that the next call does better."""
@@ -148,12 +151,16 @@ class Endpoints:
         with self._lock:
             return self._channels[self._at]
 
-    def _stub(self, kind: Any, method: str) -> Any:
-        return kind(
-            f"/etcdserverpb.{method}",
-            request_serializer=lambda message: message.SerializeToString(),
-            response_deserializer=RESPONSES[method].FromString,
-        )
+    def _stub(self, channel: Any, kind: Any, method: str) -> Any:
+        """Return the callable of a method. Two threads may make it at the same time, and either one stays."""
+        found = self._stubs.get((channel, method))
+        if found is None:
+            found = self._stubs[channel, method] = kind(
+                f"/etcdserverpb.{method}",
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=RESPONSES[method].FromString,
+            )
+        return found
 
     def _metadata(self, timeout: float) -> tuple[tuple[str, str], ...]:
         """Return the metadata of a call, after a login if there is no token."""
@@ -171,7 +178,7 @@ class Endpoints:
         channel = self._present()
         request = pb.AuthenticateRequest(name=self._access.user, password=self._password())
         try:
-            reply = self._stub(channel.unary_unary, "Auth/Authenticate")(request, timeout=timeout)
+            reply = self._stub(channel, channel.unary_unary, "Auth/Authenticate")(request, timeout=timeout)
         except grpc.RpcError as error:
             self.failed(channel, error)
             if error.code() in LOST_ANSWER:

@@ -224,7 +224,8 @@ class EtcdStore(ConnectedStore):
     def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
         start = self._full(after) + b"\0" if after else self._full(prefix)
         request = pb.RangeRequest(key=start, range_end=_end(self._full(prefix)), limit=limit, keys_only=True)
-        return [self._short(found.key) for found in self._range(request).kvs]
+        cut = len(self._below.encode())
+        return [found.key[cut:].decode("utf-8", "replace") for found in self._range(request).kvs]
 
     def increment(self, key: str) -> int:
         full = self._full(key)

@@ -135,9 +135,9 @@ class Watchers:
                 touched(key)
 
 
-def pages(store: KeyValues, prefix: str) -> Iterator[list[str]]:
-    """Yield all keys that start with `prefix`, ascending, page by page."""
+def pages(store: KeyValues, prefix: str, limit: int = 1000) -> Iterator[list[str]]:
+    """Yield all keys that start with `prefix`, ascending, in pages of at most `limit`."""
     after = ""
-    while page := store.keys(prefix, after):
+    while page := store.keys(prefix, after, limit):
         yield page
         after = page[-1]
