@@ -92,6 +92,22 @@ def test_an_entry_that_does_not_fit_ends_a_batch_past_a_busy_ring(opened: Opened
         assert [answer.entries() for answer in held] == [entries[:1] for entries in stored[:7]]
 
 
+def test_the_oldest_of_the_ring_make_room(opened: OpenedWith) -> None:
+    """RC1: what was read last is in memory; what was read before the ring came round is read from disk again."""
+    one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB)
+    stored = {ledger: add(one, ledger, range(10), size=1000) for ledger in range(10)}
+    one.checkpoint()
+
+    def disk_reads(ledger: int) -> int:
+        before = one.storage.stats()["disk_reads"]
+        assert take(one.direct.read(ledger, 0, count=10, size=MIB)) == stored[ledger]
+        return int(one.storage.stats()["disk_reads"] - before)
+
+    assert all(disk_reads(ledger) for ledger in stored)
+    assert [disk_reads(ledger) for ledger in (9, 8, 7)] == [0, 0, 0]
+    assert disk_reads(0)
+
+
 def test_held_slices_outlive_the_ring(opened: OpenedWith) -> None:
     """B21: what a response points into does not change, however often the ring is reused meanwhile."""
     one = opened(read_cache_bytes=64 * KIB, read_segment_bytes=16 * KIB)
@@ -167,6 +183,19 @@ def test_what_is_not_read_in_order_is_not_read_ahead(opened: OpenedWith) -> None
     for at in range(2001, 2500):
         assert take(one.direct.read(5, at)) == stored[at : at + 1]
     assert one.storage.stats()["disk_reads"] < 20
+
+
+def test_a_stretch_is_one_look_up_in_the_index(opened: OpenedWith) -> None:
+    """A cold reader that takes one entry after the other looks up hardly more than once for each read of the disk."""
+    one = opened(readahead_bytes=MIB, read_cache_bytes=8 * MIB, read_segment_bytes=4 * MIB)
+    stored = add(one, 5, range(4000))
+    one.checkpoint()
+    for at, data in enumerate(stored):
+        assert take(one.direct.read(5, at)) == [data]
+    ((_, ops),) = one.storage.store_ops()
+    found = ops["lookup_entry_location"]
+    assert isinstance(found, OpView)
+    assert 1 <= found.times <= one.storage.stats()["disk_reads"] + 8 < 40
 
 
 @pytest.mark.parametrize("start", [0, 1000])

@@ -1,5 +1,7 @@
 """Batch reads on the metrics page: the histograms of BP-62, with either protocol, over real sockets."""
 
+from collections.abc import Callable
+
 import pytest
 
 from bookie.client import Channel, ChannelV3, Digest
@@ -14,6 +16,7 @@ MS = ("5.0", "10.0", "20.0", "50.0", "100.0", "200.0", "500.0", "1000.0", "3000.
 BYTES = ("128.0", "512.0", "1024.0", "2048.0", "4096.0", "16384.0", "131072.0", "1048576.0", "+Inf")
 SIZES = [128, 129, 512, 513, 1024, 1025, 2048, 2049, 4096, 4097, 16384, 16385, 131072, 131073, 1048576, 1048577]
 """Bytes of frames at each edge, which belongs to the bucket below it, and above it."""
+SINGLE = 'bookkeeper_server_READ_ENTRY_REQUEST_count{success="true"}'
 V2_FRAME, RECORD = 4 + 24 + 8, 4 + DIGEST.overhead
 """Bytes of a V2 response without entries, and those of an entry besides its payload."""
 
@@ -55,6 +58,30 @@ def test_each_size_is_in_its_bucket(running: Running) -> None:
         assert tuple(times) == MS
         assert sum(times.values()) == found[f'{NAME}_REQUEST_count{{success="{success}"}}'] == count
         assert found[f'{NAME}_REQUEST_sum{{success="{success}"}}'] > 0
+
+
+def test_a_request_for_a_hundred_entries(running: Running) -> None:
+    """BR1: a thousand entries by hundreds take ten requests and ten responses; single reads take a thousand."""
+    with Channel.connect(*running.address) as channel:
+        added = [channel.add_async(7, entry, b"x", digest=DIGEST, lac=-1, length=0) for entry in range(1000)]
+        for reply in added:
+            reply.result()
+
+        def grown(name: str, read: Callable[[], int]) -> float:
+            before = page(running)[name]
+            assert read() == 1000
+            return page(running)[name] - before
+
+        def in_batches() -> int:
+            return sum(len(channel.batch_read(7, first, max_count=100)) for first in range(0, 1000, 100))
+
+        def one_by_one() -> int:
+            return sum(channel.read(7, entry) is not None for entry in range(1000))
+
+        assert grown(f'{NAME}_REQUEST_count{{success="true"}}', in_batches) == 10
+        assert grown(f'{NAME}_RESPONSE_SIZE_count{{success="true"}}', in_batches) == 10
+        assert grown(SINGLE, one_by_one) == 1000
+        assert grown(SINGLE, in_batches) == 0
 
 
 @pytest.mark.parametrize("channel_type", [Channel, ChannelV3])

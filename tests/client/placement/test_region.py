@@ -122,10 +122,12 @@ def test_a_replacement_is_near_or_keeps_what_must_be_outlived(
 THREE = {f"{name}{rack}{number}": f"/{name}/{rack}" for name in "xyz" for rack in (1, 2) for number in (1, 2)}
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("size", "counts"), [(3, [1, 1, 1]), (4, [2, 1, 1]), (6, [2, 2, 2]), (2, [1, 1])])
-def test_regions_share_evenly_and_take_turns(size: int, counts: list[int]) -> None:
-    """Regions share an ensemble evenly, and racks differ within a region."""
-    placement = regional(THREE)
+def test_regions_share_evenly_and_take_turns(size: int, counts: list[int], *, weighted: bool) -> None:
+    """Regions share an ensemble evenly, and racks differ within a region, however much space one region has."""
+    placement = regional(THREE, weighted_placement=weighted, weight_multiple_max=0)
+    placement.weights_changed({bookie: 1000 if bookie.startswith("x") else 1 for bookie in THREE})
     shares: Counter[str] = Counter()
     for _ in range(60):
         ensemble = placement.new_ensemble(size, 2, 2)
