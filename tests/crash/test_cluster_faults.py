@@ -14,6 +14,7 @@ import pytest
 
 from tests.crash.cluster import Bookie, Cluster, Workload
 from tests.crash.small_disk import SmallDisk, Unavailable
+from tests.fixtures.etcd import EtcdCluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 
 pytestmark = pytest.mark.crash
@@ -163,5 +164,38 @@ def test_l1_to_l14_zookeeper_is_lost_for_a_while(tmp_path: Path, own_zookeeper: 
     subprocess.run(cluster.bookies[0].command("--init-cluster"), check=True, capture_output=True)
     try:
         play(cluster, lose, zkTimeout=10_000)
+    finally:
+        cluster.kill()
+
+
+def test_l1_to_l14_members_of_etcd_are_lost(tmp_path: Path, three_etcds: EtcdCluster) -> None:
+    """One of three members hangs while a bookie is killed, another one is killed, and then there is no majority."""
+    first, second, third = three_etcds.members
+
+    async def lose(workload: Workload) -> None:
+        await workload.more(SOME)
+        bookie, other = (await ensemble(workload))[:2]
+        first.freeze()
+        bookie.kill()
+        await workload.more(SOME)
+        first.thaw()
+        await asyncio.to_thread(bookie.start)
+        second.kill()
+        await workload.more(SOME)
+        first.freeze()  # only one of three is left
+        await workload.more(SOME)
+        other.kill()
+        first.thaw()
+        await asyncio.to_thread(second.restart)
+        await asyncio.to_thread(other.start)
+        third.kill()
+        await workload.more(SOME)
+        await asyncio.to_thread(third.restart)
+
+    cluster = Cluster(tmp_path, 4, f"etcd://{three_etcds.addresses}{three_etcds.new_scope()}")
+    subprocess.run(cluster.bookies[0].command("--init-cluster"), check=True, capture_output=True)
+    try:
+        workload = play(cluster, lose, zkTimeout=10_000)
+        assert workload.acked >= 3 * SOME
     finally:
         cluster.kill()
