@@ -1,20 +1,20 @@
-"""The load generator of `bkadmin bench`: adds, single reads and batch reads through the asyncio client.
+"""The load generator of `bkadmin bench`, on the client for threads: each workload first at full speed, through the
+calls that handle many entries at once, and then by calls that are awaited one after the other.
 
-Latency is measured for each request from the call to its completion as the application sees it, including the time it
-waits in the client. Everything here runs on the event loop.
+The latency of an awaited call is measured as the application sees it. Everything here runs on the caller's thread.
 """
 
-import asyncio
+import itertools
 import math
 import os
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bookie.client.aio.reading import ReadHandle
-from bookie.client.aio.writing import WriteHandle
+import numpy as np
+
+from bookie.client import ReadHandle, WriteHandle
 from bookie.errors import BookKeeperError
 from bookie.terminal.output import Count
 
@@ -23,6 +23,11 @@ __all__ = ["add", "batch", "Latencies", "read", "Run"]
 BUCKETS_AN_OCTAVE = 32
 BUCKETS = 40 * BUCKETS_AN_OCTAVE
 MB = 1_000_000
+CHUNK_BYTES = 4 << 20
+"""The most bytes that one call adds, or reads by single reads."""
+CHUNK_ENTRIES = 1000
+TICK_S = 0.25
+QUANTILES = {"50": 0.5, "95": 0.95, "99": 0.99, "99_9": 0.999}
 
 
 class Latencies:
@@ -53,8 +58,8 @@ class Latencies:
 
 
 class Run:
-    """One workload that runs for `duration_s` seconds and calls `progress(elapsed_s, duration_s)` four times a
-    second.
+    """One workload, which runs for `duration_s` seconds at full speed and as long by awaited calls. It calls
+    `progress(elapsed_s, total_s)` four times a second.
     """
 
     def __init__(self, workload: str, duration_s: float, progress: Callable[[float, float], None]) -> None:
@@ -65,104 +70,141 @@ class Run:
         self.entries = 0
         self.bytes = 0
         self.seconds = 0.0
+        self.awaited_entries = 0
+        self.awaited_s = 0.0
         self.error = ""
+        self._before_s = 0.0
+        self._told = 0.0
 
-    def done(self, begun: float, entries: int, size: int) -> None:
-        """Record a completed request that began at `begun` (monotonic seconds) with its number of entries and its
-        bytes.
-        """
-        self.latencies.note(time.monotonic() - begun)
+    def measure(self, at_full_speed: Callable[[], None], awaited: Callable[[], None]) -> None:
+        """Run both parts. The first BookKeeperError ends them and is kept in `error`."""
+        try:
+            begun = time.monotonic()
+            at_full_speed()
+            self.seconds = time.monotonic() - begun
+            self._before_s = self.duration_s
+            begun = time.monotonic()
+            awaited()
+            self.awaited_s = time.monotonic() - begun
+        except BookKeeperError as error:
+            self.error = str(error)
+
+    def turns(self) -> Iterator[None]:
+        """Yield until `duration_s` seconds are over, at least once."""
+        begun = now = time.monotonic()
+        while True:
+            yield
+            now = time.monotonic()
+            if now - begun >= self.duration_s:
+                return
+            if now - self._told >= TICK_S:
+                self._told = now
+                self.progress(self._before_s + now - begun, 2 * self.duration_s)
+
+    def done(self, entries: int, size: int) -> None:
+        """Count entries and their bytes of the part at full speed."""
         self.entries += entries
         self.bytes += size
 
-    async def drive(self, workers: Sequence[Awaitable[None]]) -> None:
-        """Run all `workers` concurrently until they end. The first BookKeeperError cancels the others and is kept in
-        `error`.
-        """
-        begun = time.monotonic()
-        ticking = asyncio.ensure_future(self._tick(begun))
-        tasks = [asyncio.ensure_future(one) for one in workers]
-        try:
-            await asyncio.gather(*tasks)
-        except BookKeeperError as error:
-            self.error = str(error)
-        finally:
-            for task in (*tasks, ticking):
-                task.cancel()
-            await asyncio.gather(*tasks, ticking, return_exceptions=True)
-            self.seconds = time.monotonic() - begun
-
-    async def _tick(self, begun: float) -> None:
-        while True:
-            self.progress(min(time.monotonic() - begun, self.duration_s), self.duration_s)
-            await asyncio.sleep(0.25)
+    def awaited(self, begun: float, entries: int) -> None:
+        """Count an awaited call that began at `begun`, in monotonic seconds, and its entries."""
+        self.latencies.note(time.monotonic() - begun)
+        self.awaited_entries += entries
 
     def row(self) -> dict[str, Any]:
         """Return the results as a row for the output; it has `error` only if the workload failed."""
-        found = {f"p{name}_ms": self.latencies.quantile_ms(share) for name, share in QUANTILES.items()}
         row = {
             "workload": self.workload,
-            "requests": Count(self.latencies.count),
             "entries": Count(self.entries),
             "seconds": round(self.seconds, 3),
             "entries_per_s": Count(round(self.entries / self.seconds) if self.seconds else 0),
             "mb_per_s": round(self.bytes / self.seconds / MB, 3) if self.seconds else 0.0,
-            **found,
+            "awaited_per_s": Count(round(self.awaited_entries / self.awaited_s) if self.awaited_s else 0),
+            **{f"p{name}_ms": self.latencies.quantile_ms(share) for name, share in QUANTILES.items()},
             "max_ms": self.latencies.max_s * 1e3,
         }
         return {**row, "error": self.error} if self.error else row
 
 
-QUANTILES = {"50": 0.5, "95": 0.95, "99": 0.99, "99_9": 0.999}
-
-
-async def add(run: Run, ledgers: Sequence[WriteHandle], *, size: int, outstanding: int) -> None:
-    """Append entries of `size` bytes, with at most `outstanding` unacknowledged ones over all ledgers."""
-    window = max(1, outstanding // len(ledgers))
-    await run.drive([_adding(run, one, os.urandom(size), window) for one in ledgers])
-
-
-async def _adding(run: Run, ledger: WriteHandle, payload: bytes, window: int) -> None:
-    end = time.monotonic() + run.duration_s
-    pending: deque[tuple[float, asyncio.Future[int]]] = deque()
-    while True:
-        now = time.monotonic()
-        going = now < end
-        if going and len(pending) < window:
-            pending.append((now, ledger.append_async(payload)))
-            continue
-        if not pending:
-            return
-        await pending[0][1]
-        while pending and pending[0][1].done():
-            run.done(pending.popleft()[0], 1, len(payload))
-
-
-async def read(run: Run, ledgers: Sequence[ReadHandle], *, outstanding: int) -> None:
-    """Read single entries at random positions, `outstanding` at a time."""
-    await run.drive([_reading(run, ledgers, random.Random(k)) for k in range(outstanding)])
-
-
-async def _reading(run: Run, ledgers: Sequence[ReadHandle], randomness: random.Random) -> None:
-    end = time.monotonic() + run.duration_s
-    while (begun := time.monotonic()) < end:
-        ledger = randomness.choice(ledgers)
-        got = await ledger.read(randomness.randint(0, ledger.last_add_confirmed))
-        run.done(begun, 1, got.nbytes)
-
-
-async def batch(run: Run, ledgers: Sequence[ReadHandle], *, outstanding: int, count: int) -> None:
-    """Read the ledgers sequentially, again and again, `count` entries a request, with `outstanding` concurrent
-    readers.
+def add(run: Run, ledgers: Sequence[WriteHandle], *, size: int, window: int) -> None:
+    """Append entries of `size` bytes to the ledgers in turn: many a call while each has room for `window`
+    unacknowledged entries, and then one a call.
     """
-    await run.drive([_batches(run, ledgers[k % len(ledgers)], k, count) for k in range(outstanding)])
+    chunk = min(max(1, window // 2), _chunk(size))
+    payload = os.urandom(size)
+    payloads = payload * chunk
+    offsets = np.arange(chunk + 1, dtype=np.int64) * size
+
+    def at_full_speed() -> None:
+        for _, ledger in zip(run.turns(), itertools.cycle(ledgers), strict=False):
+            ledger.append_all(payloads, offsets)
+            run.done(chunk, len(payloads))
+        for ledger in ledgers:
+            ledger.flush()
+
+    def awaited() -> None:
+        for _, ledger in zip(run.turns(), itertools.cycle(ledgers), strict=False):
+            begun = time.monotonic()
+            ledger.append(payload)
+            run.awaited(begun, 1)
+
+    run.measure(at_full_speed, awaited)
 
 
-async def _batches(run: Run, ledger: ReadHandle, reader: int, count: int) -> None:
-    end = time.monotonic() + run.duration_s
-    last = ledger.last_add_confirmed
-    entry = reader * count % (last + 1)
-    while (begun := time.monotonic()) < end:
-        got = await ledger.batch_read(entry, count)
-        run.done(begun, len(got), got.nbytes)
-        entry = got.last + 1 if got.last < last else 0
+def read(run: Run, ledgers: Sequence[ReadHandle]) -> None:
+    """Read by single reads: ranges, for which the client has many reads in flight, and then one entry a call, each at
+    a random place.
+    """
+    draw = random.Random(1)
+
+    def at_full_speed() -> None:
+        for _ in run.turns():
+            ledger = draw.choice(ledgers)
+            last = ledger.last_add_confirmed
+            first = draw.randint(0, last)
+            got = ledger.read(first, min(last, first + _chunk(ledger.length // (last + 1)) - 1))
+            run.done(len(got), got.nbytes)
+
+    def awaited() -> None:
+        for _ in run.turns():
+            ledger = draw.choice(ledgers)
+            entry = draw.randint(0, ledger.last_add_confirmed)
+            begun = time.monotonic()
+            ledger.read(entry)
+            run.awaited(begun, 1)
+
+    run.measure(at_full_speed, awaited)
+
+
+def batch(run: Run, ledgers: Sequence[ReadHandle], *, count: int) -> None:
+    """Read the ledgers in order, again and again, in batches of `count` entries: reading ahead, and then one batch a
+    call.
+    """
+
+    def at_full_speed() -> None:
+        turns = run.turns()
+        for ledger in itertools.cycle(ledgers):
+            with ledger.batches(max_count=count) as batches:
+                for got in batches:
+                    run.done(len(got), got.nbytes)
+                    if next(turns, turns) is turns:
+                        return
+
+    def awaited() -> None:
+        turns = run.turns()
+        for ledger in itertools.cycle(ledgers):
+            entry, last = 0, ledger.last_add_confirmed
+            while entry <= last:
+                begun = time.monotonic()
+                got = ledger.batch_read(entry, count)
+                run.awaited(begun, len(got))
+                entry = got.last + 1
+                if next(turns, turns) is turns:
+                    return
+
+    run.measure(at_full_speed, awaited)
+
+
+def _chunk(size: int) -> int:
+    """Return how many entries of `size` bytes one call handles."""
+    return max(1, min(CHUNK_ENTRIES, CHUNK_BYTES // max(size, 1)))

@@ -1,7 +1,7 @@
 """Temporary ledgers that a command creates and deletes again, however it ends."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -9,13 +9,13 @@ import click
 from bookie.errors import BookKeeperError
 
 if TYPE_CHECKING:
-    from bookie.client.aio import BookKeeper
+    from bookie.client import BookKeeper
 
 __all__ = ["scratch"]
 
 
-@asynccontextmanager
-async def scratch(bk: "BookKeeper", *, keep: bool) -> AsyncIterator[list[int]]:
+@contextmanager
+def scratch(bk: "BookKeeper", *, keep: bool) -> Iterator[list[int]]:
     """Yield a list to which the caller appends the ids of the ledgers it creates; delete them at the end, unless
     `keep`.
 
@@ -27,17 +27,17 @@ async def scratch(bk: "BookKeeper", *, keep: bool) -> AsyncIterator[list[int]]:
         yield made
     except BookKeeperError:
         try:
-            await _delete(bk, made, keep=keep)
+            _delete(bk, made, keep=keep)
         except BookKeeperError:
             click.echo(f"bkadmin: not deleted: ledger {', '.join(map(str, made))}; use bkadmin deleteledger", err=True)
         raise
     except BaseException:
-        await _delete(bk, made, keep=keep)
+        _delete(bk, made, keep=keep)
         raise
-    await _delete(bk, made, keep=keep)
+    _delete(bk, made, keep=keep)
 
 
-async def _delete(bk: "BookKeeper", made: list[int], *, keep: bool) -> None:
+def _delete(bk: "BookKeeper", made: list[int], *, keep: bool) -> None:
     while made and not keep:
-        await bk.delete_ledger(made[-1])
+        bk.delete_ledger(made[-1])
         made.pop()

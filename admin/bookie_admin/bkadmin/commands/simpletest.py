@@ -1,6 +1,5 @@
 """`bkadmin simpletest`: write a ledger, read it back and compare."""
 
-import asyncio
 import time
 from typing import Any
 
@@ -27,34 +26,33 @@ from bookie_admin.bkadmin.scratch import scratch
 def command(**options: Any) -> None:
     """Write a new ledger, read it back and compare, to see whether the cluster works for a client on this machine."""
     output = options.pop("output")
-    show(output, "", **asyncio.run(test(**options)))
+    show(output, "", **test(**options))
 
 
-async def test(
+def test(
     *, ensemble: int, write_quorum: int, ack_quorum: int, count: int, size: int, keep: bool, cluster: Cluster
 ) -> dict[str, Any]:
     """Write, read and compare; return the results. Errors of the client are raised."""
-    from bookie.client.aio import BookKeeper  # noqa: PLC0415
+    from bookie.client import BookKeeper  # noqa: PLC0415
     from bookie.errors import DigestMismatch  # noqa: PLC0415
 
     payload = bytes(range(256)) * (size // 256 + 1)
-    async with BookKeeper(cluster.service_uri, **cluster.client) as bk, scratch(bk, keep=keep) as made:
+    with BookKeeper(cluster.service_uri, **cluster.client) as bk, scratch(bk, keep=keep) as made:
         begun = time.monotonic()
         with progress_bar("writing") as progress:
             new = bk.create_ledger(
                 ensemble_size=ensemble, write_quorum_size=write_quorum, ack_quorum_size=ack_quorum, digest_type="CRC32C"
             )
-            async with new as ledger:
+            with new as ledger:
                 made.append(ledger.id)
                 for entry in range(count):
                     ledger.append_async(payload[entry % 256 :][:size])
-                    await ledger.drain()
                     progress(entry + 1, count)
         written_s = time.monotonic() - begun
         begun = time.monotonic()
         found = 0
-        async with bk.open_ledger(ledger.id) as reading:
-            async for batch in reading.batches():
+        with bk.open_ledger(ledger.id) as reading:
+            for batch in reading.batches():
                 for one in batch:
                     if one.data != payload[one.id % 256 :][:size]:
                         raise DigestMismatch(
