@@ -182,9 +182,12 @@ ROUTES: Mapping[tuple[str, str], Need] = {
     ("GET", "/api/console/bookie"): READ,
     ("PUT", "/api/console/checkpoint"): OPERATE,
     ("GET", "/api/console/cluster"): READ,
+    ("GET", "/api/console/configuration"): READ,
     ("GET", "/api/console/entries"): READ_DATA,
     ("GET", "/api/console/ledger"): READ_DATA,
     ("GET", "/api/console/ledgers"): READ_DATA,
+    ("GET", "/api/console/log"): READ_DATA,
+    ("GET", "/api/console/logs"): READ_DATA,
     ("GET", "/api/console/metrics"): METRICS,
     ("GET", "/api/console/recovery"): READ,
 }

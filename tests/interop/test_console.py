@@ -95,6 +95,8 @@ def three(bookies: Callable[..., list[BookieProcess]]) -> Cluster:
                     ledger.append(
                         f"{HOSTILE} entry {entry} of the ledger \u00e4\u00f6\u00fc \u202e".encode() * (1 + entry % 3)
                     )
+        bk.logs.create("orders/eu", range(3, 8))
+        bk.logs.create(HOSTILE)
     return cluster
 
 
@@ -108,21 +110,30 @@ def test_every_view_and_action(browser: Browser, three: Cluster, pictures: Path)
     page.screenshot(path=pictures / "cluster-light.png", full_page=True)
     _this_bookie(page, pictures)
     _ledgers(page, pictures)
+    _logs(page, pictures)
     _recovery_and_configuration(page, pictures)
     _keys(page)
     assert "broken" not in page.title()
     closed(page)
     for name, options in (
-        ("dark", {"color_scheme": "dark"}),
-        ("narrow", {"color_scheme": "light", "viewport": {"width": 390, "height": 844}}),
+        ("dark", {"color_scheme": "dark", "viewport": {"width": 1400, "height": 900}}),
+        ("narrow", {"color_scheme": "light", "viewport": {"width": 420, "height": 900}}),
     ):
         page = opened(browser, three, **options)
-        for view in ("overview", "bookie", "ledgers", "ledger/5", "recovery", "configuration"):
+        for view in (
+            "overview",
+            "bookie",
+            "ledgers",
+            "ledger/5",
+            "logs",
+            "log/orders%2Feu",
+            "recovery",
+            "configuration",
+        ):
             page.goto(page.url.split("#")[0] + f"#/{view}")
             expect(page.locator(".card").first).to_be_visible()
             expect(page.locator(".loading")).to_have_count(0)
             if view.startswith("ledger/"):
-                page.get_by_role("button", name="Read", exact=True).click()
                 expect(page.locator(".entry").first).to_be_visible()
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, f"{view} is wider than the {name} window by {wide}"
@@ -158,9 +169,17 @@ def _ledgers(page: Page, pictures: Path) -> None:
     expect(page.get_by_text("No matching ledger")).to_be_visible()
     page.get_by_label("Id or metadata").fill("")
     page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody a")).to_have_text([str(number) for number in range(7, -1, -1)])
+    page.get_by_role("button", name="Size").click()
+    expect(page.locator("tbody a").first).to_have_text("0")
+    page.get_by_role("button", name="Size").click()
+    expect(page.locator("tbody a").first).to_have_text("7")
+    page.get_by_label("Order").select_option("oldest")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="Ledger").click()
+    expect(page.locator("tbody a").first).to_have_text("0")
     page.locator("tbody a").nth(6).click()
     expect(page.get_by_role("heading", name=re.compile(r"^Ledger \d+"))).to_be_visible()
-    page.get_by_role("button", name="Read", exact=True).click()
     expect(page.locator(".entry")).to_have_count(20)
     expect(page.locator(".entry pre").first).to_contain_text(HOSTILE)
     assert "\u202e" not in (page.locator(".entry pre").first.text_content() or "")
@@ -177,6 +196,15 @@ def _ledgers(page: Page, pictures: Path) -> None:
     expect(page.get_by_text("Not found")).to_be_visible()
 
 
+def _logs(page: Page, pictures: Path) -> None:
+    page.get_by_role("link", name="Logs", exact=True).click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.get_by_role("link", name="orders/eu").click()
+    expect(page.locator("tbody tr")).to_have_count(5)
+    expect(page.locator("tbody .pill.bad")).to_have_text("deleted")
+    page.screenshot(path=pictures / "log-light.png", full_page=True)
+
+
 def _recovery_and_configuration(page: Page, pictures: Path) -> None:
     page.get_by_role("link", name="Recovery").click()
     expect(page.get_by_text("All ledgers are fully replicated")).to_be_visible()
@@ -190,6 +218,10 @@ def _recovery_and_configuration(page: Page, pictures: Path) -> None:
     page.get_by_role("link", name="Configuration").click()
     page.get_by_label("Find").fill("httpserverport")
     expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("only the").check()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Find").fill("flushInterval")
+    expect(page.locator("tbody tr")).to_have_count(0)
 
 
 def _keys(page: Page) -> None:

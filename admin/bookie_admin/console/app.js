@@ -8,6 +8,7 @@ import { button, empty, h, pill, show } from "/console/dom.js";
 import { EVERY_MS, sample } from "/console/history.js";
 import { ledgerView } from "/console/ledger.js";
 import { ledgersView } from "/console/ledgers.js";
+import { logsView, logView } from "/console/logs.js";
 import { overviewView } from "/console/overview.js";
 import { recoveryView } from "/console/recovery.js";
 
@@ -15,6 +16,7 @@ const TABS = [
   ["overview", "Cluster", overviewView],
   ["bookie", "This bookie", bookieView],
   ["ledgers", "Ledgers", ledgersView],
+  ["logs", "Logs", logsView],
   ["recovery", "Recovery", recoveryView],
   ["configuration", "Configuration", configurationView],
 ];
@@ -29,13 +31,15 @@ const place = () => {
 
 function viewOf(name) {
   if (name === "ledger") return ledgerView;
+  if (name === "log") return logView;
   return TABS.find(([tab]) => tab === name)?.[2] ?? null;
 }
 
 function drawTabs(name) {
-  const at = name === "ledger" ? "ledgers" : name;
+  const at = ["ledger", "log"].includes(name) ? `${name}s` : name;
   show(document.getElementById("tabs"), TABS.map(([tab, title], k) =>
     h("a", { href: `#/${tab}`, "aria-current": tab === at ? "page" : null, title: `${title} (${k + 1})`, "data-key": tab }, title)));
+  document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function drawStatus() {
@@ -140,7 +144,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     if (place().name === "ledgers") main.querySelector("input")?.focus();
     else location.hash = "#/ledgers";
-  } else if (event.key === "?") toast("1–5: views · /: search ledgers · r: refresh · t: light or dark theme", "plain");
+  } else if (event.key === "?") toast("1–6: views · /: search ledgers · r: refresh · t: light or dark theme", "plain");
 });
 const kept = localStorage.getItem("bookie-theme");
 if (kept === "dark" || kept === "light") document.documentElement.dataset.theme = kept;

@@ -2,7 +2,7 @@
 
 import { get, put } from "/console/api.js";
 import { confirm } from "/console/ask.js";
-import { ago, button, bytes, card, count, empty, facts, h, meter, percent, pill, table } from "/console/dom.js";
+import { ago, button, bytes, card, count, empty, facts, h, meter, percent, pill, room, table } from "/console/dom.js";
 import { caches, latency, throughput } from "/console/plots.js";
 
 const LEVELS = { ok: "good", warn: "warn", full: "bad", bad: "bad" };
@@ -38,9 +38,7 @@ function disks(self) {
   return card("Disks", {}, table([
     ["Directory", (one) => h("span", { class: "mono break" }, one.path)],
     ["Kind", (one) => one.kind],
-    ["Used", (one) => (one.total === null ? h("span", { class: "note" }, one.problem) : h("div", { class: "room" },
-      meter(1 - one.free / one.total, one.level === "ok" ? "" : LEVELS[one.level], `${one.path}: used`),
-      h("span", { class: "note" }, `${percent(1 - one.free / one.total, 0)}, ${bytes(one.free)} free`))), "wide"],
+    ["Used", (one) => (one.total === null ? h("span", { class: "note" }, one.problem) : room(one.free, one.total, one.path, self.limits)), "wide"],
     ["State", (one) => pill(one.level, LEVELS[one.level] ?? "bad")],
   ], self.disks, { label: "Disks" }));
 }

@@ -7,6 +7,7 @@ function fill(element, attributes, children) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "width%") element.style.width = `${value}%`;
+    else if (name === "left%") element.style.left = `${value}%`;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   for (const child of children.flat(Infinity)) {
@@ -44,20 +45,56 @@ export const button = (text, act, options = {}) =>
 export const pill = (text, kind) => h("span", { class: `pill ${kind}` }, text);
 export const empty = (title, text) => h("div", { class: "empty" }, h("strong", {}, title), text ? h("p", {}, text) : null);
 
-// `columns`: [title, function from a row to its cell, class]. There may be no rows.
-export function table(columns, rows, options = {}) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label ?? "Table" },
-    h("table", {},
-      h("thead", {}, h("tr", {}, columns.map(([title, , kind]) => h("th", { scope: "col", class: kind }, title)))),
-      h("tbody", {}, rows.map((row) =>
-        h("tr", {}, columns.map(([title, cell, kind]) => h("td", { class: kind, "data-title": title }, cell(row))))))));
+const before = (a, b) => (a === b ? 0 : a === null || a === undefined ? -1 : b === null || b === undefined ? 1 : a < b ? -1 : 1);
+
+// Narrow windows have no header, so they sort with a list of the columns.
+function sorter(columns, sort, draw) {
+  const choose = h("select", { class: "input", "aria-label": "Sort by", "data-key": "sort", onchange: (event) => { sort.by = event.target.value; draw(); } },
+    columns.filter((one) => one[3]).map(([title]) => h("option", { value: title, selected: title === sort.by }, title)));
+  const turn = h("button", { type: "button", class: "button", "data-key": "turn", onclick: () => { sort.down = !sort.down; draw(); } },
+    sort.down ? "Descending" : "Ascending");
+  return h("div", { class: "sort-narrow" }, choose, turn);
 }
 
-// A meter that shows a share from 0 to 1.
-export function meter(share, kind = "", label = "") {
+function heading([title, , kind, key], sort, draw) {
+  if (!key || !sort) return h("th", { scope: "col", class: kind }, title);
+  const here = sort.by === title;
+  return h("th", { scope: "col", class: kind, "aria-sort": here ? (sort.down ? "descending" : "ascending") : "none" },
+    h("button", { type: "button", class: "sorter", "data-key": `by ${title}`, onclick: () => { sort.down = here && !sort.down; sort.by = title; draw(); } },
+      title, here ? (sort.down ? " ↓" : " ↑") : ""));
+}
+
+// `columns`: [title, function from a row to its cell, class, function from a row to what it is sorted by]. There may be
+// no rows. `options.sort` is {by: title, down}, which the caller keeps; without it, rows stay as they are.
+export function table(columns, rows, options = {}) {
+  const sort = options.sort;
+  const place = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": options.label ?? "Table" });
+  const draw = () => {
+    const key = sort && columns.find(([title]) => title === sort.by)?.[3];
+    const shown = key ? [...rows].sort((a, b) => before(key(a), key(b)) * (sort.down ? -1 : 1)) : rows;
+    show(place, sort ? sorter(columns, sort, draw) : null, h("table", {},
+      h("thead", {}, h("tr", {}, columns.map((one) => heading(one, sort, draw)))),
+      h("tbody", {}, shown.map((row) =>
+        h("tr", {}, columns.map(([title, cell, kind]) => h("td", { class: kind, "data-title": title }, cell(row))))))));
+  };
+  draw();
+  return place;
+}
+
+// A meter that shows a share from 0 to 1, with a line at each of `limits`.
+export function meter(share, kind = "", label = "", limits = []) {
   const percent = Math.max(0, Math.min(100, 100 * (share ?? 0)));
   return h("div", { class: `meter ${kind}`, role: "meter", "aria-valuenow": percent.toFixed(0), "aria-valuemin": 0,
-    "aria-valuemax": 100, "aria-label": label || "share" }, h("div", { class: "meter-fill", "width%": percent.toFixed(2) }));
+    "aria-valuemax": 100, "aria-label": label || "share" }, h("div", { class: "meter-fill", "width%": percent.toFixed(2) }),
+    limits.map((at) => h("i", { class: "meter-limit", "left%": (100 * at).toFixed(2) })));
+}
+
+// The use of a disk, coloured by the thresholds `limits` of the configuration: {warn, full}.
+export function room(free, total, label, limits) {
+  const used = 1 - free / total;
+  return h("div", { class: "room", title: `warns at ${percent(limits.warn, 0)}, read-only above ${percent(limits.full, 0)}` },
+    meter(used, used > limits.full ? "bad" : used > limits.warn ? "warn" : "", `${label}: used`, [limits.warn, limits.full]),
+    h("span", { class: "note" }, `${percent(used, 0)} used, ${bytes(free)} free of ${bytes(total)}`));
 }
 
 export const facts = (pairs) => h("dl", { class: "facts" },

@@ -1,10 +1,12 @@
 // The cluster: its bookies with their disks and placement weights, and its state of replication.
 
 import { get } from "/console/api.js";
-import { bytes, card, count, empty, h, meter, percent, pill, table } from "/console/dom.js";
+import { bytes, card, count, empty, h, percent, pill, room, table } from "/console/dom.js";
 import { throughput } from "/console/plots.js";
 
 const KINDS = { writable: "good", "read-only": "warn", absent: "bad" };
+
+const sort = { by: "Bookie", down: false };
 
 const tile = (title, value, note, kind = "") =>
   h("div", { class: `tile ${kind}` }, h("span", { class: "tile-title" }, title), h("strong", {}, value), h("span", { class: "note" }, note));
@@ -30,12 +32,7 @@ function tiles({ info, bookies }) {
     tile("Auditor", info.auditorElected ? "elected" : "none", info.auditorId || "no bookie runs auto-recovery", ""));
 }
 
-function room(one) {
-  if (one.total === null) return h("span", { class: "note" }, one.error || "–");
-  const used = 1 - one.free / one.total;
-  return h("div", { class: "room" }, meter(used, used > 0.95 ? "bad" : used > 0.9 ? "warn" : "", `${one.bookie}: used`),
-    h("span", { class: "note" }, `${bytes(one.free)} free of ${bytes(one.total)}`));
-}
+const disks = (one, limits) => (one.total ? room(one.free, one.total, one.bookie, limits) : h("span", { class: "note" }, one.error || "–"));
 
 // The consoles of other bookies open in this window; each bookie serves its own.
 const name = (one, session) => (one.console && one.bookie !== session.self?.bookie
@@ -54,12 +51,13 @@ export const overviewView = {
       tiles(data),
       card("Bookies", { note: data.instance ? `cluster ${data.instance}` : "" },
         data.bookies.length ? table([
-          ["Bookie", (one) => h("span", { class: "mono" }, name(one, session), one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this bookie") : null)],
-          ["State", (one) => pill(one.state, KINDS[one.state])],
-          ["Disks", room, "wide"],
-          ["Weight", (one) => (one.weight === null ? "–" : percent(one.weight)), "number"],
-          ["Rack", (one) => one.rack ?? "–"],
-        ], data.bookies, { label: "Bookies" }) : empty("No bookies", "No bookie has registered in this cluster yet.")),
+          ["Bookie", (one) => h("span", { class: "mono" }, name(one, session), one.bookie === session.self?.bookie ? h("span", { class: "here" }, "this bookie") : null), "", (one) => one.bookie],
+          ["State", (one) => pill(one.state, KINDS[one.state]), "", (one) => one.state],
+          ["Disks", (one) => disks(one, data.limits), "wide", (one) => (one.total ? 1 - one.free / one.total : null)],
+          ["Weight", (one) => (one.weight === null ? "–" : percent(one.weight)), "number", (one) => one.weight],
+          ["Rack", (one) => one.rack ?? "–", "", (one) => one.rack],
+          ["Version", (one) => one.version || "–", "nowrap", (one) => one.version],
+        ], data.bookies, { label: "Bookies", sort }) : empty("No bookies", "No bookie has registered in this cluster yet.")),
       placed.length ? card("Racks", {}, placed.map(([rack, rows]) => rackRow(rack, rows))) : null,
       card("Throughput of this bookie", { note: "while this page is open, at most five minutes" }, h("div", { class: "charts" }, throughput())),
     ];

@@ -15,6 +15,7 @@ enabled. Begin with `plane`.
     moving       bookies that are being decommissioned
     views        endpoints of the console that Apache BookKeeper does not have
     searching    searching for ledgers
+    logs         endpoints of the console about named logs
     racks        the racks of bookies
     files        the files of the console
     self_test    the periodic sanity test

@@ -5,7 +5,7 @@ their roles.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bookie_admin.http import cluster, ledgers, probes, recovery, this_bookie, views
+from bookie_admin.http import cluster, ledgers, logs, probes, recovery, this_bookie, views
 from bookie_admin.http.request import Endpoint
 from bookie_admin.roles import Need, needed_by_route
 
@@ -69,9 +69,12 @@ ENDPOINTS: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/console/bookie": _both(views.bookie),
     "/api/console/checkpoint": _both(put=views.checkpoint),
     "/api/console/cluster": _both(views.cluster),
+    "/api/console/configuration": _both(views.configuration),
     "/api/console/entries": _both(views.entries),
     "/api/console/ledger": _both(views.ledger),
     "/api/console/ledgers": _both(views.ledgers),
+    "/api/console/log": _both(logs.log),
+    "/api/console/logs": _both(logs.logs),
     "/api/console/metrics": _both(views.metrics),
     "/api/console/recovery": _both(views.recovery),
 }

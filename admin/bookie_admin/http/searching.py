@@ -5,6 +5,7 @@ The metadata store has no index over these, so a search reads one ledger after t
 where it stopped, and the next call continues there.
 """
 
+import heapq
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +15,11 @@ from bookie.metadata.driver import MetadataDriver, Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
 from bookie_admin.http.request import HttpRequest, Refused
 
-__all__ = ["search"]
+__all__ = ["row_of", "search", "TIME_SHARE"]
 
 SHOWN_MAX = 500
+NEWEST_MAX = 10_000
+"""The most ids that a search from the newest ledger on holds at a time."""
 TIME_SHARE = 0.5
 """The share of the request's timeout that a search may use."""
 
@@ -24,7 +27,8 @@ TIME_SHARE = 0.5
 def search(request: HttpRequest) -> dict[str, Any]:
     """Search for ledgers by the parameters of a request.
 
-    The parameters are `after`: only larger ids; `limit`: the most rows; `text`: occurs in a key or value of custom
+    The parameters are `order`: `oldest` (the default) or `newest`, by id; `after`: only ids that come after this one in
+    that order; `limit`: the most rows; `text`: occurs in a key or value of custom
     metadata, or `key=value` for an exact match; `state`; `bookie`.
 
     Returns:
@@ -34,7 +38,14 @@ def search(request: HttpRequest) -> dict[str, Any]:
     Raises:
         Refused: a parameter is invalid.
     """
-    after, limit = request.number("after", -1, low=-1), request.number("limit", 100, low=1, high=SHOWN_MAX)
+    order = request.params.get("order", "oldest")
+    if order not in ("oldest", "newest"):
+        raise Refused(400, f"order={order[:40]!r} is unknown; send oldest or newest")
+    newest = order == "newest"
+    after, limit = (
+        request.number("after", 2**63 - 1 if newest else -1, low=-1),
+        request.number("limit", 100, low=1, high=SHOWN_MAX),
+    )
     text, bookie = request.params.get("text", ""), request.params.get("bookie", "")
     state = request.params.get("state", "")
     if state and state not in LedgerState.__members__:
@@ -43,11 +54,16 @@ def search(request: HttpRequest) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     looked, length, entries, last = 0, 0, 0, after
     complete = True
-    for ledger, found in _from(request.control.metadata, after):
+    driver = request.control.metadata
+    for ledger in _newest(driver, after) if newest else _oldest(driver, after):
+        try:
+            found = driver.ledgers.read(ledger)
+        except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
+            continue
         looked, last = looked + 1, ledger
         value = found.value
         if _fits(value, text, state, bookie):
-            rows.append(_row(ledger, found))
+            rows.append(row_of(ledger, found))
             length, entries = length + value.length, entries + value.last_entry + 1
         if len(rows) == limit or time.monotonic() > end:
             complete = False
@@ -61,16 +77,19 @@ def search(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _from(driver: MetadataDriver, after: int) -> Iterator[tuple[int, Versioned[LedgerMetadata]]]:
-    for piece in driver.ledgers.ranges():
-        for ledger in piece:
-            if ledger <= after:
-                continue
-            try:
-                found = driver.ledgers.read(ledger)
-            except NoSuchLedgerMetadata:  # the ledger was deleted after it was listed
-                continue
-            yield ledger, found
+def _oldest(driver: MetadataDriver, after: int) -> Iterator[int]:
+    yield from (ledger for piece in driver.ledgers.ranges() for ledger in piece if ledger > after)
+
+
+def _newest(driver: MetadataDriver, before: int) -> Iterator[int]:
+    """Yield ids in descending order. The store lists them in ascending order, so it is asked once for some of them."""
+    while True:
+        ids = (ledger for piece in driver.ledgers.ranges() for ledger in piece if ledger < before)
+        found = heapq.nlargest(NEWEST_MAX, ids)
+        yield from found
+        if len(found) < NEWEST_MAX:
+            return
+        before = found[-1]
 
 
 def _fits(value: LedgerMetadata, text: str, state: str, bookie: str) -> bool:
@@ -87,7 +106,8 @@ def _fits(value: LedgerMetadata, text: str, state: str, bookie: str) -> bool:
     return any(data in name.lower().encode() or data in one.lower() for name, one in value.custom.items())
 
 
-def _row(ledger: int, found: Versioned[LedgerMetadata]) -> dict[str, Any]:
+def row_of(ledger: int, found: Versioned[LedgerMetadata]) -> dict[str, Any]:
+    """Return a ledger as a row of a table."""
     value = found.value
     return {
         "ledger": ledger,

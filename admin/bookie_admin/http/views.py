@@ -15,6 +15,8 @@ from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.service_info import VERSION_PROPERTY, parse_service_info
 from bookie.metadata.bookies.states import BookieState, bookie_states
+from bookie.server.configuration.key import Key
+from bookie.server.configuration.keys import KEYS
 from bookie_admin.http.cluster import cluster_info_of, spaces
 from bookie_admin.http.ledgers import as_java, read_entries
 from bookie_admin.http.racks import racks_of
@@ -22,7 +24,7 @@ from bookie_admin.http.recovery import marks_of
 from bookie_admin.http.request import HttpRequest, Reply, reply_json
 from bookie_admin.http.searching import search
 
-__all__ = ["bookie", "checkpoint", "cluster", "entries", "ledger", "ledgers", "metrics", "recovery"]
+__all__ = ["bookie", "checkpoint", "cluster", "configuration", "entries", "ledger", "ledgers", "metrics", "recovery"]
 
 ENTRIES_MAX = 100
 SHOWN_BYTES_MAX = 16 * 1024
@@ -45,6 +47,7 @@ def bookie(request: HttpRequest) -> Reply:
         "role": request.caller.role.word,
         "guarded": request.access_guarded,
         "nowMs": _now_ms(),
+        "limits": _limits(request),
         "disks": [
             {
                 "kind": one.kind,
@@ -97,6 +100,7 @@ def cluster(request: HttpRequest) -> Reply:
     for one, state in states.items():
         answer = space_of.get(one)
         room = answer if isinstance(answer, BookieInfo) else None
+        version, url = _published(request, one)
         rows.append({
             "bookie": one,
             "state": state,
@@ -105,11 +109,30 @@ def cluster(request: HttpRequest) -> Reply:
             "error": answer if isinstance(answer, str) else "",
             "weight": weights.get(one),
             "rack": racks.get(one),
-            "console": _console(request, one),
+            "version": version,
+            "console": url,
         })  # fmt: skip
     instance = driver.cluster.instance_id()
     info = cluster_info_of(request, states)
-    return reply_json({"nowMs": _now_ms(), "instance": instance, "info": info, "bookies": rows})
+    return reply_json({
+        "nowMs": _now_ms(), "instance": instance, "info": info, "limits": _limits(request), "bookies": rows,
+    })  # fmt: skip
+
+
+def configuration(request: HttpRequest) -> Reply:
+    """Return all configuration keys with their values in effect, their defaults, and whether these differ."""
+    given = request.control.configuration()
+    return reply_json(
+        {
+            name: {
+                "value": given[name],
+                "default": key.default,
+                "changed": _changed(key, given[name]),
+                "about": key.doc,
+            }
+            for name, key in KEYS.items()
+        }
+    )
 
 
 def ledgers(request: HttpRequest) -> Reply:
@@ -175,20 +198,40 @@ def checkpoint(request: HttpRequest) -> Reply:
     return reply_json("Flushed")
 
 
-def _console(request: HttpRequest, bookie: str) -> str:
-    """Return the URL of a bookie's console, or "" if it serves none. It is taken to have TLS where this port has."""
+def _published(request: HttpRequest, bookie: str) -> tuple[str, str]:
+    """Return the version of a bookie and the URL of its console, as far as it publishes them: bookies of Apache
+    BookKeeper have neither. The console is taken to have TLS where this port has.
+    """
     data = request.control.metadata.bookies.info(bookie)
     if data is None:
-        return ""
+        return "", ""
     try:
         info = parse_service_info(bookie, data)
     except MetadataSerializationError:
-        return ""
-    if VERSION_PROPERTY not in info.properties:  # a Java bookie, whose HTTP port has no console
-        return ""
+        return "", ""
+    version = info.properties.get(VERSION_PROPERTY, "")
+    if not version:  # the HTTP port of a Java bookie has no console
+        return "", ""
     scheme = "https" if request.control.http.tls else "http"
     ports = (one for one in info.endpoints if one.protocol == "http")
-    return next((f"{scheme}://{f'[{one.host}]' if ':' in one.host else one.host}:{one.port}/" for one in ports), "")
+    urls = (f"{scheme}://{f'[{one.host}]' if ':' in one.host else one.host}:{one.port}/" for one in ports)
+    return version, next(urls, "")
+
+
+def _limits(request: HttpRequest) -> dict[str, float]:
+    """Return the shares of a disk from which on this bookie warns, and takes no more adds."""
+    given = request.control.configuration()
+    return {"warn": float(given["diskUsageWarnThreshold"]), "full": float(given["diskUsageThreshold"])}
+
+
+def _changed(key: Key, text: str) -> bool:
+    """Return whether a value differs from the default, however it is written. A masked secret does."""
+    if text == key.default:
+        return False
+    try:
+        return key.parse(text) != key.parse(key.default)
+    except ValueError:
+        return True
 
 
 def _garbage(garbage: Any) -> dict[str, Any] | None:

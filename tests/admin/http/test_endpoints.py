@@ -3,9 +3,12 @@
 import json
 import signal
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 
+from bookie import __version__
+from bookie.client import BookKeeper
 from tests.admin.http.conftest import Cluster, Port
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
@@ -171,6 +174,43 @@ def test_openmetrics_for_who_asks(cluster_of: Callable[..., Cluster]) -> None:
     assert answer.text.endswith("# EOF\n")
 
 
+def test_logs_are_shown_in_pages(cluster_of: Callable[..., Cluster]) -> None:
+    """Logs in the order of their names, and the ledgers of one of them, also one that was deleted."""
+    cluster = cluster_of()
+    port = cluster.port
+    ids = [cluster.write(count, 1) for count in range(3)]
+    with BookKeeper(cluster.uri) as bk:
+        for name in ("orders", "a/b \u00e4", "Orders of old"):
+            bk.logs.create(name, ids)
+        bk.delete_ledger(ids[1])
+    first = port.get("/api/console/logs?limit=2").json
+    assert [one["log"] for one in first["logs"]] == ["Orders of old", "a/b \u00e4"]
+    assert (first["logs"][0]["ledgers"], first["logs"][0]["newest"]) == (3, ids[2])
+    assert [one["log"] for one in port.get(f"/api/console/logs?after={quote(first['next'])}").json["logs"]] == [
+        "orders"
+    ]
+    assert len(port.get("/api/console/logs?text=orders").json["logs"]) == 2
+    path = "/api/console/log?name=a%2Fb%20%C3%A4"
+    page = port.get(f"{path}&limit=2").json
+    assert [(one["ledger"], one["state"]) for one in page["ledgers"]] == [(ids[0], "CLOSED"), (ids[1], "DELETED")]
+    assert (page["count"], page["writers"], page["next"]) == (3, {}, 2)
+    rest = port.get(f"{path}&first=2").json
+    assert ([one["ledger"] for one in rest["ledgers"]], rest["next"]) == ([ids[2]], None)
+    assert port.get("/api/console/log?name=nobody").status == 404
+
+
+def test_what_differs_from_the_default(cluster_of: Callable[..., Cluster]) -> None:
+    """A value that is the default in other words does not differ from it; secrets stay masked."""
+    port = cluster_of(diskUsageWarnThreshold="0.9", flushInterval="4321", diskUsageThreshold="0.950").port
+    found = port.get("/api/console/configuration").json
+    assert set(found) == set(port.get("/api/v1/config/server_config").json)
+    assert not any(found[one]["changed"] for one in ("diskUsageWarnThreshold", "diskUsageThreshold"))
+    one = found["flushInterval"]
+    assert (one["value"], one["changed"], bool(one["about"])) == ("4321", True, True)
+    assert one["default"] != "4321"
+    assert {"flushInterval", "httpServerEnabled"} <= {name for name, one in found.items() if one["changed"]}
+
+
 def test_what_the_console_asks_for(cluster_of: Callable[..., Cluster]) -> None:
     """Search by custom metadata with sums, in pages that continue where the last one ended; entries; configuration."""
     cluster = cluster_of()
@@ -186,6 +226,11 @@ def test_what_the_console_asks_for(cluster_of: Callable[..., Cluster]) -> None:
         seen += [one["ledger"] for one in page["ledgers"]]
         after = page["next"]
     assert seen == ids
+    newest = port.get("/api/console/ledgers?order=newest&limit=3").json
+    assert [one["ledger"] for one in newest["ledgers"]] == ids[:0:-1]
+    rest = port.get(f"/api/console/ledgers?order=newest&after={newest['next']}").json
+    assert ([one["ledger"] for one in rest["ledgers"]], rest["next"]) == (ids[:1], None)
+    assert port.get("/api/console/ledgers?order=largest").status == 400
     assert port.get("/api/console/ledgers?text=EVEN&state=CLOSED").json["entries"] == 2
     assert port.get("/api/console/ledgers?state=SHUT").status == 400
     assert port.get("/api/console/ledgers?bookie=nobody:1").json["ledgers"] == []
@@ -194,8 +239,12 @@ def test_what_the_console_asks_for(cluster_of: Callable[..., Cluster]) -> None:
     assert port.get("/api/console/metrics?names=bookie_SERVER_STATUS").json["families"] == {
         "bookie_SERVER_STATUS": [["", {}, 1]]
     }
-    rows = port.get("/api/console/cluster").json["bookies"]
-    assert [(one["state"], one["weight"]) for one in rows] == [("writable", 1.0)]
+    found = port.get("/api/console/cluster").json
+    rows = found["bookies"]
+    assert [(one["state"], one["weight"], one["version"]) for one in rows] == [("writable", 1.0, __version__)]
+    given = port.get("/api/v1/config/server_config").json
+    limits = {"warn": float(given["diskUsageWarnThreshold"]), "full": float(given["diskUsageThreshold"])}
+    assert found["limits"] == port.get("/api/console/bookie").json["limits"] == limits
     assert [one["console"] for one in rows] == [f"http://{host}:{number}/" for host, number in [port.address]]
     assert port.get("/api/console/bookie").json["role"] == "admin"
     assert port.put("/api/console/checkpoint").json == "Flushed"
