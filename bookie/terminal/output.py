@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
-__all__ = ["Bytes", "Count", "done", "Moment", "progress_bar", "rounded", "show", "show_again", "show_long"]
+__all__ = ["Bytes", "Count", "done", "Moment", "progress_bar", "rounded", "show", "show_again", "show_long", "State"]
 
 UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
@@ -41,6 +41,13 @@ class Count(int):
 
     def __str__(self) -> str:
         return f"{int(self):,}"
+
+
+class State(str):
+    """A state: plain text for programs and files, in its colour on a terminal."""
+
+    __slots__ = ()
+    COLOURS: ClassVar = {"writable": "green", "read-only": "yellow", "absent": "red"}
 
 
 class Moment(int):
@@ -202,6 +209,8 @@ def _label(name: str, values: Iterable[Any]) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, State):
+        return value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -213,6 +222,11 @@ def _text(value: Any) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
         return ", ".join(map(_text, value))
     return str(value)
+
+
+def _painted(text: str) -> str:
+    """Return a state in its colour, which `click.echo` removes where it does not print to a terminal."""
+    return click.style(str(text), fg=State.COLOURS.get(text)) if isinstance(text, State) else text
 
 
 class _Table:
@@ -233,6 +247,9 @@ class _Table:
         columns = list(zip(self._widths, self._right, strict=True))
         whole = []
         for line in lines:
-            parts = (one.rjust(n) if right else one.ljust(n) for one, (n, right) in zip(line, columns, strict=True))
+            parts = (
+                " " * (n - len(one)) + one if right else _painted(one) + " " * (n - len(one))
+                for one, (n, right) in zip(line, columns, strict=True)
+            )
             whole.append("  ".join(parts).rstrip())
         click.echo("\n".join(whole))

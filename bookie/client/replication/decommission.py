@@ -38,6 +38,8 @@ class Progress:
     """Seconds until the end, or None while nothing moves."""
     paused: bool
     """Whether replication is disabled in the cluster."""
+    homeless: frozenset[int] = frozenset()
+    """Those of `remaining` of which every writable bookie has entries already, so that none can take more."""
 
     @property
     def done(self) -> bool:
@@ -64,6 +66,7 @@ async def decommission(
     if bookie in environment.cluster.alive:
         raise IllegalOperation(f"bookie {bookie} is registered: stop it first, then decommission it")
     found: set[int] = set()
+    homeless: set[int] = set()
     blocked: dict[int, str] = {}
     at_once = environment.settings.ledgers_at_once
 
@@ -75,6 +78,8 @@ async def decommission(
             blocked[ledger] = reason
         else:
             found.add(ledger)
+            if _is_homeless(metadata, bookie, environment.cluster.writable):
+                homeless.add(ledger)
 
     async def mark(ledger: int, metadata: LedgerMetadata) -> None:
         await look(ledger, metadata)
@@ -90,12 +95,14 @@ async def decommission(
     while True:
         paused = not await environment.queue.enabled()
         rate = _rate(looks)
-        yield Progress(tuple(sorted(found)), total, dict(blocked), rate, len(found) / rate if rate else None, paused)
+        eta_s = len(found) / rate if rate else None
+        yield Progress(tuple(sorted(found)), total, dict(blocked), rate, eta_s, paused, frozenset(homeless))
         if dry_run or not found:
             return
         await asyncio.sleep(poll_s)
         before = sorted(found)
         found.clear()
+        homeless.clear()
         await each_ledger(environment.metadata, look, at_once=at_once, among=before)
         looks.append((clock(), len(found)))
 
@@ -105,6 +112,12 @@ def _left_on(metadata: LedgerMetadata, bookie: str) -> bool:
     if metadata.state is not LedgerState.CLOSED:
         return any(bookie in segment.bookies for segment in metadata.segments)
     return bool(stored_on(metadata, bookie, metadata.last_entry))
+
+
+def _is_homeless(metadata: LedgerMetadata, bookie: str, writable: frozenset[str]) -> bool:
+    """Return whether no bookie can take the place of this one in some ensemble of a ledger."""
+    ensembles = [one.bookies for one in metadata.segments if bookie in one.bookies]
+    return any(not writable.difference(ensemble) for ensemble in ensembles)
 
 
 def _unrecoverable(metadata: LedgerMetadata, bookie: str, alive: frozenset[str]) -> str:

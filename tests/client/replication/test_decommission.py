@@ -45,8 +45,15 @@ class Shrinking:
         return self.moved() > 0
 
 
-def test_op1_rate_and_time_left() -> None:
-    """OP1: the remaining ids, ledgers per second and seconds left are reported; no time while nothing moves."""
+def test_ledgers_that_no_other_bookie_can_take() -> None:
+    """Without a writable bookie outside their ensembles, ledgers are homeless; with one, none is."""
+    for writable, homeless in ({"one"}, range(LEDGERS)), ({"one", "new"}, []):
+        looks = VirtualLoop().run(_looks(frozenset(writable), dry_run=True))
+        assert [look.homeless for look in looks] == [frozenset(homeless)]
+
+
+async def _looks(writable: frozenset[str], *, dry_run: bool = False) -> list[Progress]:
+    """Decommission "old" in the model, and return all progress."""
     model: Any = Shrinking()
     nothing: Any = None
     environment = Environment(
@@ -56,17 +63,18 @@ def test_op1_rate_and_time_left() -> None:
         bookies=nothing,
         ledgers=nothing,
         placement=nothing,
-        cluster=Cluster(writable=frozenset({"one", "new"})),
+        cluster=Cluster(writable=writable),
         config=ClientConfig(),
         settings=RecoverySettings(),
         random=Random(1),
         epoch_ms=lambda: 0,
     )
+    return [look async for look in decommission(environment, "old", poll_s=1, dry_run=dry_run)]
 
-    async def main() -> list[Progress]:
-        return [look async for look in decommission(environment, "old", poll_s=1)]
 
-    looks = VirtualLoop().run(main())
+def test_op1_rate_and_time_left() -> None:
+    """OP1: the remaining ids, ledgers per second and seconds left are reported; no time while nothing moves."""
+    looks = VirtualLoop().run(_looks(frozenset({"one", "new"})))
     assert [len(look.remaining) for look in looks] == [10] * 5 + list(range(9, -1, -1))
     assert looks[7].remaining == tuple(range(3, 10))
     assert [look.paused for look in looks] == [True] * 5 + [False] * 10

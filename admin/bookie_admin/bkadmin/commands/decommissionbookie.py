@@ -31,8 +31,10 @@ def command(
     """Have all ledgers of the stopped BOOKIE (its id) re-replicated, and wait until none is left.
 
     The replication workers of the cluster do the work. If the command is interrupted, call it again: it continues
-    where they are. A ledger that cannot be copied, because its only replica was on this bookie, is listed with the
-    reason, and the exit code is 3. When all ledgers are copied, the bookie's cookie is deleted.
+    where they are. If every writable bookie is in a ledger's ensemble already, nobody can take the place of BOOKIE: the
+    command says so, and goes on once another bookie is started. A ledger that cannot be copied, because its only
+    replica was on this bookie, is listed with the reason, and the exit code is 3. When all ledgers are copied, the
+    bookie's cookie is deleted.
     """
     sure(f"decommission bookie {bookie}?", yes=yes or dry_run)
     with progress_bar(f"ledgers of {bookie}") as bar:
@@ -57,13 +59,14 @@ async def follow(cluster: Cluster, bookie: str, bar: Callable[[int, int], None],
     from bookie.client.replication.decommission import decommission  # noqa: PLC0415
     from bookie.client.replication.service import opened  # noqa: PLC0415
 
-    last = None
+    last, told = None, False
     async with opened("bkadmin", cluster.driver(), cluster.recovery) as environment:
         async for look in decommission(environment, bookie, dry_run=dry_run):
             if last is None and look.total and not dry_run:
                 await asyncio.to_thread(warn, cluster)
             bar(look.total - len(look.remaining), look.total)
-            if look.total and not dry_run and not sys.stderr.isatty():
+            if look.total and not dry_run and (not sys.stderr.isatty() or (look.homeless and not told)):
+                told = bool(look.homeless)
                 click.echo(line(look), err=True)
             last = look
     assert last is not None  # the iteration yields at least once
@@ -80,7 +83,13 @@ def line(look: "Progress") -> str:
     """Return the progress as one line."""
     left = f"{look.eta_s:.0f} s left" if look.eta_s is not None else "not moving yet"
     paused = "; auto-recovery is disabled: bkadmin autorecovery --enable" if look.paused else ""
-    return f"{len(look.remaining)} of {look.total} ledgers remain, {look.per_s:.2f}/s, {left}{paused}"
+    homeless = ""
+    if look.homeless:
+        homeless = (
+            f"; every writable bookie is in the ensembles of {len(look.homeless)} of them already, such as ledger"
+            f" {min(look.homeless)}: start another bookie"
+        )
+    return f"{len(look.remaining)} of {look.total} ledgers remain, {look.per_s:.2f}/s, {left}{paused}{homeless}"
 
 
 def delete_cookie(cluster: Cluster, bookie: str) -> bool:

@@ -8,7 +8,7 @@ import click
 from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.lazy import EXIT_PARTIAL
-from bookie.terminal.output import Bytes, show
+from bookie.terminal.output import Bytes, State, show
 from bookie_admin.bkadmin.auditor import NO_AUDITOR
 from bookie_admin.bkadmin.options import Cluster, with_cluster, with_output
 from bookie_admin.bookie_calls import space
@@ -78,7 +78,7 @@ def _version(driver: "MetadataDriver", bookie: str) -> str | None:
 
 
 def _row(bookie: str, state: BookieState, answer: "BookieInfo | str | None", version: str | None) -> dict[str, Any]:
-    row: dict[str, Any] = {"bookie": bookie, "state": state.value, "version": version}
+    row: dict[str, Any] = {"bookie": bookie, "state": State(state.value), "version": version}
     if answer is None or isinstance(answer, str):
         return {**row, "free": None, "total": None, "used_percent": None}
     used = 100 * (answer.total - answer.free) / answer.total if answer.total else None

@@ -1,10 +1,16 @@
 """`bkadmin listbookies`: list bookies by state: writable, read-only or absent."""
 
+from typing import TYPE_CHECKING
+
 import click
 
+from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.states import BookieState, bookie_states
-from bookie.terminal.output import show
+from bookie.terminal.output import State, show
 from bookie_admin.bkadmin.options import Cluster, with_cluster, with_output
+
+if TYPE_CHECKING:
+    from bookie.metadata.driver import MetadataDriver
 
 
 @click.command()
@@ -17,11 +23,29 @@ def command(*, readwrite: bool, readonly: bool, everyone: bool, cluster: Cluster
     """List the bookies of the cluster by state.
 
     A bookie that has a cookie but is not registered is `absent`: it is down, or was removed without deleting its
-    cookie.
+    cookie. A bookie that was killed stays registered, as `writable`, until its session with the metadata store ends,
+    some seconds later; `bkadmin health` asks each bookie whether it answers.
     """
     with cluster.open() as driver:
         states = bookie_states(driver.bookies)
+        places = {one: _address(driver, one) for one, state in states.items() if state is not BookieState.ABSENT}
     chosen = {BookieState.WRITABLE: readwrite, BookieState.READ_ONLY: readonly}
     wanted = {state for state, is_chosen in chosen.items() if is_chosen and not everyone} or set(BookieState)
-    rows = [{"bookie": one, "state": state.value} for one, state in states.items() if state in wanted]
+    rows = [
+        {"bookie": one, "state": State(state.value), "address": places.get(one)}
+        for one, state in states.items()
+        if state in wanted
+    ]
     show(output, "bookies", rows)
+
+
+def _address(driver: "MetadataDriver", bookie: str) -> str | None:
+    """Return the address of a bookie's data port, or None if it publishes none that can be read."""
+    from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
+
+    data = driver.bookies.info(bookie)
+    try:
+        end = None if data is None else parse_service_info(bookie, data).client_endpoint()
+    except MetadataSerializationError:
+        return None
+    return None if end is None else f"[{end.host}]:{end.port}" if ":" in end.host else f"{end.host}:{end.port}"
