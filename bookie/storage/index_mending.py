@@ -43,7 +43,7 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
         except ValueError as error:
             raise StartRefused(
                 f"{error}; nothing was changed: restore the index, or rebuild it from the entry logs and journals"
-                " (bookie.storage.tools.rebuild_ledgers)"
+                " (bkadmin rebuild-db-ledgers-index)"
             ) from error
         facts["lost"] = lost
         if whole and not lost and not any(table_values(index, table)[1] for table in (b"fences", b"doubts")):

@@ -245,9 +245,9 @@ def old_records(index: Path) -> list[Ledger]:
     Raises ToolRefused if they cannot be read.
     """
     if not (index / "data.mdb").exists():
-        raise ToolRefused(f"{index} has no ledger records to carry over; rebuild them as well (rebuild_ledgers)")
+        raise ToolRefused(f"{index} has no ledger records to carry over: bkadmin rebuild-db-ledgers-index")
     values, problems = table_values(index, b"ledgers")
     if problems:
-        raise ToolRefused(f"{problems[0]}, ledger records included (rebuild_ledgers)")
+        raise ToolRefused(f"{problems[0]}, ledger records included: bkadmin rebuild-db-ledgers-index")
     rows = [unpack_ledger(key, value) for key, value in values]
     return [Ledger(ledger, key, fenced, limbo, lac, why) for ledger, fenced, limbo, key, lac, why in rows]
