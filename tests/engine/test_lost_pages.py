@@ -1,4 +1,4 @@
-"""The disk loses one write of the index, in turn each of those of a world: what was acknowledged is never denied."""
+"""The disk loses one write of the index, in turn each of a world (index.read_back): nothing acknowledged is denied."""
 
 from dataclasses import replace
 from pathlib import Path

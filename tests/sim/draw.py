@@ -67,6 +67,11 @@ class Draw:
     dies_s: float = 0.0
     """Recoveries die within this time after they began, unless they have ended; 0: they live on."""
 
+    @property
+    def grace_s(self) -> float:
+        """How long a replication worker waits before it closes an open ledger whose bookies lack entries."""
+        return self.lasts_s / 4
+
     @classmethod
     def of(cls, rng: random.Random) -> "Draw":
         sizes = rng.choice(SIZES)

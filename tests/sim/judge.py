@@ -17,6 +17,7 @@ client.
     L11  a bookie was put into a segment that is no longer written before it had the entries
     L13  an id was assigned twice
     L14  bytes were served that the writer had not sent, or an acknowledged entry was denied
+    L15  auto-recovery fenced the ledger of a healthy writer, whose bookies were only a little behind
 """
 
 import itertools
@@ -102,6 +103,7 @@ class _Judgement:
             "stored": self._see_stored,
             "answered": self._see_answered,
             "lacks": self._see_lacking,
+            "hasty": self._see_hasty,
             "crashed": self._see_crashed,
         }
 
@@ -222,6 +224,9 @@ class _Judgement:
 
     def _see_lacking(self, event: Event) -> None:
         self._say("L11", f"entry {event.entry}: {event.who} put {event.value} in its place, which does not have it")
+
+    def _see_hasty(self, event: Event) -> None:
+        self._say("L15", f"fenced by {event.who}, although no bookie lacked an entry for as long as its grace")
 
     def _see_answered(self, event: Event) -> None:
         answers = self._answers.setdefault(event.who, _Answers())

@@ -82,6 +82,8 @@ class ModelBookie:
         self.lost_data = False
         """It lost something at some time, and said so."""
         self.ledgers: dict[int, _Ledger] = {}
+        self.arrived: dict[int, float] = {}
+        """When each entry of the one ledger arrived first."""
         self._loop = loop
         self._rng = rng
         self._bugs = frozenset(bugs)
@@ -162,6 +164,7 @@ class ModelBookie:
         if known.fenced and not recovery and "ignore_fence" not in self._bugs:
             return reply(FENCED, None, True)
         known.entries[entry] = stored
+        self.arrived.setdefault(entry, self._loop.time())
         known.last = max(known.last, entry)
         record = _Record("add", number, entry, stored)
         early = deferred or "ack_before_sync" in self._bugs

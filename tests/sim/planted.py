@@ -22,11 +22,13 @@ from bookie._fast.wire import record
 from bookie._fast.wire.digest import Digester
 from bookie.client.ledgers import writer
 from bookie.client.replication.target import Target
+from bookie.client.replication.worker import ReplicationWorker
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import LAST_ENTRY, Flags
 from bookie.errors import BookKeeperError, NoSuchEntry, NoSuchLedger, RequestTimeout
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState
+from bookie.metadata.records.replication import Claim
 from tests.sim.client_bookies import ClientBookies, ModelSender
 from tests.sim.direct import DirectLinks, DirectWriter
 from tests.sim.draw import Draw
@@ -326,6 +328,32 @@ def replicated(draw: Draw) -> Draw:
 
 
 @contextmanager
+def second_look_alone() -> Iterator[None]:
+    """Auto-recovery closes an open ledger for what its second look finds, whatever the first one found."""
+
+    async def close(self: ReplicationWorker, claim: Claim, *_: object) -> None:
+        known, lac = await self._open(claim.ledger)
+        lacking = await self._checker.check(claim.ledger, known.metadata, lac)
+        if any(not part.closed for part in lacking):
+            await self._ledgers.recover(claim.ledger)
+
+    with patch.object(ReplicationWorker, "_close_if_it_must_be", close):
+        yield
+
+
+def lagging(draw: Draw) -> Draw:
+    """A healthy writer, one of whose bookies may be far away, and a replication worker that looks again and again."""
+    near_s = draw.base_s[0]
+    trip_s = 2 * 20 * near_s + 2 * near_s
+    config = replace(draw.config, read_timeout_s=1000 * trip_s, add_timeout_s=1000 * trip_s)
+    config = replace(config, connect_timeout_s=1000 * trip_s, outstanding_max=1000)
+    draw = replace(draw, config=config, sizes=(3, 3, 2), bookies=3, base_s=(near_s, 20 * near_s))
+    draw = replace(draw, sync_s=(near_s, 2 * near_s), store_s=near_s, faults=0, lasts_s=8 * trip_s)
+    draw = replace(draw, advanced=False, deferred=False, direct_s=0.0, dies_s=0.0, replicator=True, writer="closes")
+    return replace(draw, entries=60, burst=1, pace_s=trip_s / 4, recoverers=0, readers=0, tails=0, begins_s=trip_s)
+
+
+@contextmanager
 def no_digest() -> Iterator[None]:
     """Digests are not verified."""
 
@@ -355,6 +383,7 @@ PLANTED = {
     "no_read_fence": Planted(between=no_read_fence, small=("no_read_fence",)),
     "no_writeback": Planted(between=no_writeback, small=("no_writeback",)),
     "noent_short": Planted(between=noent_short, small=("noent_short",)),
+    "second_look_alone": Planted(patch=second_look_alone, draw=lagging),
     "short_fence": Planted(between=short_fence, small=("short_fence", "no_read_fence")),
     "trust_own_acks": Planted(patch=trust_own_acks, draw=dying),
     "timeout_is_noent": Planted(between=timeout_is_noent, small=("timeout_is_noent",)),

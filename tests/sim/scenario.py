@@ -277,7 +277,7 @@ class Scenario:
         ledger, draw = await self._begin(who), self.world.draw
         try:
             async with asyncio.timeout(draw.begins_s + 3 * draw.lasts_s):
-                await client.replicate(ledger, draw.lasts_s / 4)
+                await client.replicate(ledger, draw.grace_s)
         except TimeoutError:
             pass
         except BookKeeperError as error:

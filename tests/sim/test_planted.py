@@ -22,6 +22,7 @@ FOUND = {
     "no_read_fence": (1693, "L9"),
     "no_writeback": (59, "L3"),
     "noent_short": (1, "L9"),
+    "second_look_alone": (10, "L15"),
     "short_fence": (172, "L9"),
     "timeout_is_noent": (545, "L9"),
     "trust_own_acks": (772, "L11"),

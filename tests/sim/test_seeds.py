@@ -1,4 +1,4 @@
-"""The ledger protocol under faults, seed by seed: the real client in modelled worlds, judged by L1 to L14.
+"""The ledger protocol under faults, seed by seed: the real client in modelled worlds, judged by L1 to L15.
 
 A failing seed prints itself and the command that replays it with a trace; it is then added to seeds.txt for good.
 """

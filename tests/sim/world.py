@@ -35,7 +35,7 @@ class World:
         self.rng = rng
         self.loop = VirtualLoop()
         self.history: list[Event] = []
-        self.store = ModelStore(self.loop, self.history, self._look_at_copies)
+        self.store = ModelStore(self.loop, self.history, self._look)
         self.stores: list[ClientStore] = []
         self.clients: dict[str, ClientBookies] = {}
         self.bookies: dict[str, ModelBookie] = {}
@@ -102,6 +102,29 @@ class World:
     def lost(self) -> list[str]:
         """Return the bookies that have lost data."""
         return [name for name, bookie in self.bookies.items() if bookie.lost_data]
+
+    def _look(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
+        """Record in the history what a change of metadata should not have done."""
+        self._look_at_copies(who, ledger, before, now)
+        if who == "replicator" and before.state is LedgerState.OPEN and now.state is LedgerState.IN_RECOVERY:
+            self._look_for_reason(who, ledger, before)
+
+    def _look_for_reason(self, who: str, ledger: int, before: LedgerMetadata) -> None:
+        """Record in the history if auto-recovery fences a ledger of a healthy writer.
+
+        Each of its bookies got each entry less than the grace after it was acknowledged, so none lacked the same
+        entries at both looks. This is certain only in worlds without faults, and if no read takes too long.
+        """
+        trip_s = 2 * self.draw.base_s[1] + self.draw.sync_s[1]
+        if self.draw.faults or not self.clients["writer"].alive or self.draw.config.read_timeout_s < 20 * trip_s:
+            return
+        acked = {event.entry: event.at for event in self.history if event.what == "acked"}
+        now_s, grace_s = self.loop.time(), self.draw.grace_s
+        for entry, at in acked.items():
+            for name in before.write_set(entry):
+                if self.bookies[name].arrived.get(entry, now_s) - at >= grace_s:
+                    return
+        self.history.append(Event(now_s, who, "hasty", ledger))
 
     def _look_at_copies(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
         """Record in the history if a bookie was put into a finished segment without having its entries."""
