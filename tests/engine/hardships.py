@@ -52,6 +52,7 @@ def draw_world(seed: int) -> Plan:
             hardship(rng, runs, plan)
     if rng.random() < 0.15:
         _seal(rng, runs)
+    _other_loops(random.Random(f"loops-{seed}"), runs)
     plan = replace(plan, runs=tuple(runs))
     return _taken_over(rng, plan) if rng.random() < 0.1 else plan
 
@@ -110,6 +111,13 @@ def _changes(rng: random.Random, runs: list[RunPlan], _plan: Plan) -> None:
     for at in range(1, len(runs)):
         names = rng.sample(sorted(CHANGES), rng.randrange(0, 5))
         runs[at] = replace(runs[at], changes={name: rng.choice(CHANGES[name]) for name in names})
+
+
+def _other_loops(rng: random.Random, runs: list[RunPlan]) -> None:
+    """The number of I/O loops changes as well, where the operator changes settings."""
+    for at, run in enumerate(runs):
+        if run.changes and rng.random() < 0.3:
+            runs[at] = replace(run, changes=run.changes | {"io_threads": rng.choice((1, 2, 3))})
 
 
 def _churn(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:

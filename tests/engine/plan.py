@@ -101,11 +101,11 @@ class Plan:
 
     def at(self, number: int) -> "Plan":
         """Return the plan with the settings of a run."""
-        storage, journal = dict(self.storage), dict(self.journal)
+        storage, journal, network = dict(self.storage), dict(self.journal), dict(self.network)
         for run in self.runs[: number + 1]:
             for name, value in run.changes.items():
-                (storage if name in storage else journal)[name] = value
-        return replace(self, storage=storage, journal=journal)
+                (storage if name in storage else network if name in network else journal)[name] = value
+        return replace(self, storage=storage, journal=journal, network=network)
 
 
 def draw_plan(seed: int) -> Plan:
