@@ -3,10 +3,10 @@ session.
 
     python -m perf.spark_source [MIB [ROUNDS [parquet]]]
 
-Entries of 1 KiB. Each line is the median of ROUNDS: a count over all columns, and on request writing to Parquet.
-"event_loop" is our source without direct connections (maxDirectConnectionsPerBookie=0), "single" with
-batchReadEnabled=false: one request per entry, as Java's `readEntries` does, with 8 MiB in flight. Bookie, Spark and its
-Python workers share the machine.
+Entries of 1 KiB. Each line is the median of ROUNDS, in which all take their turns: a count over all columns, and on
+request writing to Parquet. "event_loop" is our source without direct connections (maxDirectConnectionsPerBookie=0),
+"single" with batchReadEnabled=false: one request per entry, as Java's `readEntries` does, with 8 MiB in flight. Bookie,
+Spark and its Python workers share the machine.
 """
 
 import gc
@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,18 +110,20 @@ def fill(uri: str, rows: int) -> list[int]:
     return ledgers
 
 
-def timed(rounds: int, run: Callable[[], None]) -> tuple[float, dict[str, float]]:
-    """Return medians after one warm-up run: elapsed seconds, and CPU seconds by kind of process."""
-    run()
-    times, cpu = [], []
-    for _ in range(rounds):
-        gc.collect()
-        spent, begin = spent_s(), time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-        cpu.append(since_s(spent))
-    whose = sorted({name for one in cpu for name in one})
-    return statistics.median(times), {name: statistics.median(one.get(name, 0.0) for one in cpu) for name in whose}
+def in_turn(rounds: int, runs: Mapping[str, Callable[[], None]]) -> dict[str, list[tuple[float, dict[str, float]]]]:
+    """Run each kind in turn, after one round that warms up: elapsed seconds, and CPU seconds by kind of process.
+
+    In turn, because Java compiles its code while the first ones run, and others use the machine.
+    """
+    found: dict[str, list[tuple[float, dict[str, float]]]] = {kind: [] for kind in runs}
+    for number in range(rounds + 1):
+        for kind, run in runs.items():
+            gc.collect()
+            spent, begin = spent_s(), time.perf_counter()
+            run()
+            if number:
+                found[kind].append((time.perf_counter() - begin, since_s(spent)))
+    return found
 
 
 def counted(frame: Any, rows: int) -> None:
@@ -162,13 +164,18 @@ def main() -> None:
                 .load(),
                 "single": ours.option("bookkeeper.batchReadEnabled", "false").load(),
             }
-            for kind, frame in kinds.items():
-                seconds, cpu = timed(rounds, partial(counted, frame, rows))
+            measured = in_turn(rounds, {kind: partial(counted, frame, rows) for kind, frame in kinds.items()})
+            for kind, found in measured.items():
+                seconds = statistics.median(took for took, _ in found)
+                pairs = zip(measured["synthetic"], found, strict=True)
                 figures[f"{kind}_count_GB_per_s"] = rows * SIZE / seconds / 1e9
-                each = ", ".join(f"{name} {spent / mib * 1024:.2f}" for name, spent in cpu.items())
+                figures[f"{kind}_by_synthetic"] = statistics.median(one / took for (one, _), (took, _) in pairs)
+                whose = sorted({name for _, cpu in found for name in cpu})
+                cpu_s = {name: statistics.median(cpu.get(name, 0.0) for _, cpu in found) for name in whose}
+                each = ", ".join(f"{name} {spent / mib * 1024:.2f}" for name, spent in cpu_s.items())
                 print(f"{kind}: count of {mib} MiB in {seconds:.2f} s; CPU s a GiB: {each}", flush=True)
             for kind in ("synthetic", "bookkeeper") if "parquet" in sys.argv else ():
-                seconds, _ = timed(1, partial(to_parquet, kinds[kind], str(here / "out")))
+                ((seconds, _),) = in_turn(1, {kind: partial(to_parquet, kinds[kind], str(here / "out"))})[kind]
                 figures[f"{kind}_parquet_rows_per_s"] = rows / seconds
                 print(f"{kind}: {rows} rows to Parquet in {seconds:.2f} s", flush=True)
     finally:
