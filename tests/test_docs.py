@@ -224,6 +224,19 @@ def test_spark_options_are_listed() -> None:
             assert re.search(rf"\b{option}\b", page), f"{file.name}: {option}"
 
 
+def test_spark_options_say_what_they_are_for() -> None:
+    """Each option of the source and the sink is for batches, streams or both; streams refuse those for batches."""
+    rows = re.findall(r"^\| (`[^|]+) \| (batch|stream|both) \| ", (DOCS / "spark.md").read_text(), re.MULTILINE)
+    kinds = {option: kind for names, kind in rows for option in re.findall(r"`([\w.*]+)`", names)}
+    refused = re.findall(r'^        "(\w+)[^"]*": ', (SPARK / "source/stream.py").read_text(), re.MULTILINE)
+    assert len(refused) == 3
+    assert {option for option, kind in kinds.items() if kind == "batch"} == set(refused)
+    assert {"maxOffsetsPerTrigger", "minOffsetsPerTrigger"} <= {one for one, kind in kinds.items() if kind == "stream"}
+    for file in (path for part in ("sink", "source") for path in (SPARK / part).glob("*settings.py")):
+        for option in re.findall(r'options\.\w+\(\s*"(\w+)"', file.read_text()):
+            assert option in kinds or option == "allowFencing", option
+
+
 def test_decisions_are_listed() -> None:
     """The list of decisions names each page with its title."""
     listed = (DOCS / "decisions/README.md").read_text()
