@@ -35,7 +35,7 @@ class World:
         self.rng = rng
         self.loop = VirtualLoop()
         self.history: list[Event] = []
-        self.store = ModelStore(self.loop, self.history, self._look)
+        self.store = ModelStore(self.loop, self.history, self._look_at_change)
         self.stores: list[ClientStore] = []
         self.clients: dict[str, ClientBookies] = {}
         self.bookies: dict[str, ModelBookie] = {}
@@ -103,7 +103,7 @@ class World:
         """Return the bookies that have lost data."""
         return [name for name, bookie in self.bookies.items() if bookie.lost_data]
 
-    def _look(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
+    def _look_at_change(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
         """Record in the history what a change of metadata should not have done."""
         self._look_at_copies(who, ledger, before, now)
         if who == "replicator" and before.state is LedgerState.OPEN and now.state is LedgerState.IN_RECOVERY:
