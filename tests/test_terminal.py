@@ -33,8 +33,9 @@ def test_programs_get_json_that_all_of_them_read(capsys: pytest.CaptureFixture[s
 
 def test_people_get_units_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     """The label of a time has no unit; 0 is never; a mapping with many items is printed with one item per line."""
-    show("table", "rows", [ROW], last_ms=Moment(0), counters={f"c{k}": k for k in range(9)})
-    head, row, last, title, *counters = capsys.readouterr().out.splitlines()
+    show("table", "rows", [ROW], last_ms=Moment(0), p99_9_ms=1, counters={f"c{k}": k for k in range(9)})
+    head, row, last, percentile, title, *counters = capsys.readouterr().out.splitlines()
+    assert percentile == "p99.9 ms: 1"
     assert head.split() == ["name", "value", "most", "bytes", "at"]
     assert "2.5 KB" in row
     assert re.search(r"2023-11-1[45] \d\d:\d\d:20[+-]\d{4}$", row)

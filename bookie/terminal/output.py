@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 THOUSAND = 1000
 ROUNDS_UP = 999.5
 """From here on, a number with three digits rounds to a thousand."""
+DECIMAL = re.compile(r"(?<=\d)_(?=\d)")
 SMALL = 1e-4
 """Below this, a number without an exponent would have mostly zeros."""
 PAGE_ROWS = 1000
@@ -200,10 +202,10 @@ def _plain(value: Any) -> Any:
 
 
 def _label(name: str, values: Iterable[Any]) -> str:
-    """Return a name for people, without the suffix of a unit that is not shown."""
+    """Return a name for people: "p99.9 ms" for `p99_9_ms`, and without the suffix of a unit that is not shown."""
     if any(isinstance(one, Moment) for one in values):
         name = name.removesuffix("_ms")
-    return name.replace("_", " ")
+    return DECIMAL.sub(".", name).replace("_", " ")
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,5 @@
 """`bkadmin metadata`: copy the metadata of a cluster from one store to another one, or compare two stores."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bookie.errors import IllegalOperation
-from bookie.terminal.output import done, show
+from bookie.terminal.output import done, progress_bar, show
 from bookie_admin.bkadmin.options import sure, with_dry_run, with_output, with_timeout, with_yes
 
 if TYPE_CHECKING:
@@ -80,18 +79,15 @@ def command(
 
 
 def counting(each: "Iterator[Done]", total: int) -> Counter[str]:
-    """Count outcomes, with a bar for each pass over the ledgers if standard error is a terminal."""
+    """Count outcomes, and show the progress of each pass over the ledgers."""
     counted: Counter[str] = Counter()
-    with click.progressbar(length=total, label="ledgers", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        ledgers = 0
+    ledgers = 0
+    with progress_bar("ledgers") as bar:
         for one in each:
             counted[one.outcome] += 1
-            if one.kind == "ledger":
-                ledgers += 1
-                if bar.finished or ledgers > total:
-                    bar.pos, ledgers = 0, 1
-                    bar.finished = False
-                bar.update(1)
+            ledgers = ledgers + 1 if one.kind == "ledger" else 0
+            if ledgers:
+                bar(ledgers, max(ledgers, total))
     return counted
 
 
