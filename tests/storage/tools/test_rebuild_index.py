@@ -162,7 +162,9 @@ def test_a_damaged_index_gives_its_records(directory: Path) -> None:
     rebuild_index(directory, directory / "locations.lmdb")
     assert seen(directory) == NEW
     data.write_bytes(whole[: pages["records"] * 4096] + bytes(4096) + whole[(pages["records"] + 1) * 4096 :])
-    with pytest.raises(ToolRefused, match=r"rebuild the index, ledger records included \(rebuild_ledgers\)"):
+    with pytest.raises(
+        ToolRefused, match=r"rebuild the index, ledger records included: bkadmin rebuild-db-ledgers-index"
+    ):
         rebuild_index(directory, directory / "locations.lmdb")
     data.write_bytes(b"")
     with pytest.raises(ToolRefused, match="neither of its first two pages"):
