@@ -6,6 +6,7 @@ import pytest
 
 from bookie._fast.journal.reader import scan_journal
 from bookie.storage.group_ends import ends_at, was_written
+from tests.fixtures.draws import some
 from tests.reference import journal as model
 
 FILE = 0x1A2B
@@ -19,7 +20,8 @@ def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
     content = model.build([RECORDS[0], b"".join(RECORDS[1:4])], FILE) + bytes(1024)
     start = len(model.build(RECORDS[:1], FILE))
     lost = 0
-    for bit in range(8 * start, 8 * (len(content) - 1024)):
+    bits = some(range(8 * start, 8 * (len(content) - 1024)))
+    for bit in bits:
         data = bytearray(content)
         data[bit // 8] ^= 1 << bit % 8
         path.write_bytes(data)
@@ -28,7 +30,7 @@ def test_every_bit_of_the_last_group(tmp_path: Path) -> None:
             lost += 1
             assert found.records == 1
             assert found.damaged or was_written(path, FILE, start), f"bit {bit % 8} of byte {bit // 8 - start}"
-    assert lost > 8 * 3 * 110
+    assert lost > 8 * 3 * 110 // bits.step
 
 
 def test_what_a_cut_leaves(tmp_path: Path) -> None:
