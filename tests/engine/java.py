@@ -34,8 +34,7 @@ def leave_disks(runtime: Runtime, plan: Plan, root: Path) -> None:
     before, after = list[bytes](), list[bytes]()  # records of the journal, on both sides of its mark
     for ledger in plan.ledgers:
         entries = [
-            stored(ledger, entry, entry - 1, plan.network["frame_bytes_max"] - 200)
-            for entry in range(rng.randrange(1, ENTRIES_MAX))
+            stored(ledger, entry, entry - 1, plan.payload_bytes_max) for entry in range(rng.randrange(1, ENTRIES_MAX))
         ]
         flushed = rng.randrange(len(entries) + 1)
         for data in entries[:flushed]:

@@ -4,6 +4,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bookie._fast.base.bounds import half_entry_bytes
 from bookie.storage.settings import MIB
 from tests.engine.decay import Decay
 from tests.engine.runtime import NEVER, Action, Op
@@ -93,6 +94,18 @@ class Plan:
     """A planted bug: rules of every run that excuse nothing."""
     taken_over: bool = False
     """Whether the disks are those of a Java bookie at first."""
+
+    @property
+    def payload_bytes_max(self) -> int:
+        """The longest payload of an entry: one that a frame takes, and half of each directory's write cache.
+
+        A bookie refuses to start with a larger frame (docs/limits.md); worlds need larger ones to be hostile.
+        """
+        settings = [self.storage, *(run.changes for run in self.runs)]
+        caches = [one["write_cache_bytes"] for one in settings if "write_cache_bytes" in one]
+        fits = [half_entry_bytes(cache // self.ledger_directories) for cache in caches]
+        most: int = min([self.network["frame_bytes_max"], *fits])
+        return most - 200
 
     @property
     def sealed(self) -> bool:

@@ -85,7 +85,7 @@ class _Run:
         self._damaged = runtime.damaged = place.damaged
         self._engine = Engine(plan.at(place.number), place.root, place.boot)
         self._known = known
-        most = plan.network["frame_bytes_max"] - 200
+        most = plan.payload_bytes_max
         self._crowd = Crowd(
             runtime,
             [
