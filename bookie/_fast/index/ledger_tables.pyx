@@ -1,10 +1,9 @@
 """Puts and deletes by ledger id, each after the pages on its path were found sound (index.guard)."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp
 
 from bookie._fast.base.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
 from bookie._fast.base.cursor cimport store_i64
-from bookie._fast.base.lmdb_c cimport MDB_RESERVE, MDB_SET_RANGE, MDB_cursor, MDB_dbi, MDB_val, mdb, mdb_status
+from bookie._fast.base.lmdb_c cimport MDB_RESERVE, MDB_dbi, MDB_val, mdb, mdb_status
 from bookie._fast.base.types cimport BAD_REQUEST, NO_ENTRY, OK
 from bookie._fast.index.codec cimport (
     FENCE_VALUE_BYTES,
@@ -16,7 +15,6 @@ from bookie._fast.index.codec cimport (
 from bookie._fast.index.doubts cimport DOUBT_VALUE_BYTES, doubt_pack
 from bookie._fast.index.guard cimport TABLE_DOUBTS, TABLE_FENCES, TABLE_LEDGERS, guard_range
 from bookie._fast.index.location cimport index_delete_runs, index_noted, index_ready
-from bookie._fast.index.read_back cimport value_sum
 
 
 cdef Status guarded(LocationIndex* index, uint32_t table, int64_t ledger) noexcept nogil:
@@ -28,50 +26,23 @@ cdef Status guarded(LocationIndex* index, uint32_t table, int64_t ledger) noexce
     return index_noted(index, guard_range(&index.guard, table, key, key, LEDGER_KEY_BYTES))
 
 
-cdef MDB_dbi table_of(LocationIndex* index, uint32_t table) noexcept nogil:
-    return index.ledgers if table == TABLE_LEDGERS else index.fences if table == TABLE_FENCES else index.doubtful
-
-
-cdef Status lose_old(LocationIndex* index, uint32_t table, MDB_val* key) noexcept nogil:
-    """Take the value that is about to be replaced or deleted off what the transaction has put."""
-    cdef MDB_cursor* cursor
-    cdef MDB_val found = key[0], old
-    cdef Status status = mdb_status(mdb.cursor_open(index.txn, table_of(index, table), &cursor))
-    if status != OK:
-        return status
-    status = mdb_status(mdb.cursor_get(cursor, &found, &old, MDB_SET_RANGE))
-    mdb.cursor_close(cursor)
-    if status != OK:
-        return status
-    if found.mv_size != key.mv_size or memcmp(found.mv_data, key.mv_data, key.mv_size) != 0:
-        return NO_ENTRY
-    index.gained[table] -= value_sum(<uint8_t*> old.mv_data, old.mv_size)
-    return OK
-
-
-cdef Status put(LocationIndex* index, uint32_t table, uint8_t* key, uint8_t* value, size_t size) noexcept nogil:
+cdef Status put(LocationIndex* index, MDB_dbi table, uint8_t* key, uint8_t* value, size_t size) noexcept nogil:
     cdef MDB_val k, v
-    cdef Status status
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     v.mv_size, v.mv_data = size, value
-    status = lose_old(index, table, &k)
-    if status == OK or status == NO_ENTRY:
-        status = mdb_status(mdb.put(index.txn, table_of(index, table), &k, &v, 0))
+    cdef Status status = index_noted(index, mdb_status(mdb.put(index.txn, table, &k, &v, 0)))
     index.wrote |= status == OK
-    index.gained[table] += value_sum(value, size)
-    return index_noted(index, status)
+    return status
 
 
-cdef Status remove(LocationIndex* index, uint32_t table, int64_t ledger) noexcept nogil:
+cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
     """Delete the row of a ledger from a table, if there is one."""
     cdef uint8_t[LEDGER_KEY_BYTES] key
     cdef MDB_val k
     cdef Status status
     store_i64(key, ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    status = lose_old(index, table, &k)
-    if status == OK:
-        status = mdb_status(mdb.remove(index.txn, table_of(index, table), &k, NULL))
+    status = mdb_status(mdb.remove(index.txn, table, &k, NULL))
     index.wrote |= status == OK
     return index_noted(index, OK if status == NO_ENTRY else status)
 
@@ -87,13 +58,10 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
     store_i64(key, record.ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     v.mv_size, v.mv_data = ledger_packed_size(record), NULL
-    status = lose_old(index, TABLE_LEDGERS, &k)
-    if status == OK or status == NO_ENTRY:
-        status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
+    status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
     index.wrote |= status == OK
     if status == OK:
         ledger_pack(record, key, <uint8_t*> v.mv_data)
-        index.gained[TABLE_LEDGERS] += value_sum(<uint8_t*> v.mv_data, v.mv_size)
     return index_noted(index, status)
 
 
@@ -104,12 +72,12 @@ cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t delete
     if status != OK:
         return status
     fence_pack(ledger, deleted_ms, key, value)
-    return put(index, TABLE_FENCES, key, value, FENCE_VALUE_BYTES)
+    return put(index, index.fences, key, value, FENCE_VALUE_BYTES)
 
 
 cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef Status status = guarded(index, TABLE_FENCES, ledger)
-    return status if status != OK else remove(index, TABLE_FENCES, ledger)
+    return status if status != OK else remove(index, index.fences, ledger)
 
 
 cdef Status index_put_doubt(LocationIndex* index, int64_t ledger, bint lasting) noexcept nogil:
@@ -119,17 +87,17 @@ cdef Status index_put_doubt(LocationIndex* index, int64_t ledger, bint lasting) 
     if status != OK:
         return status
     doubt_pack(ledger, lasting, key, value)
-    return put(index, TABLE_DOUBTS, key, value, DOUBT_VALUE_BYTES)
+    return put(index, index.doubtful, key, value, DOUBT_VALUE_BYTES)
 
 
 cdef Status index_delete_doubt(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef Status status = guarded(index, TABLE_DOUBTS, ledger)
-    return status if status != OK else remove(index, TABLE_DOUBTS, ledger)
+    return status if status != OK else remove(index, index.doubtful, ledger)
 
 
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef uint32_t most = 0xFFFFFFFF
     cdef Status status = guarded(index, TABLE_LEDGERS, ledger)
     if status == OK:
-        status = remove(index, TABLE_LEDGERS, ledger)
+        status = remove(index, index.ledgers, ledger)
     return status if status != OK else index_delete_runs(index, ledger, &most)

@@ -60,8 +60,6 @@ cdef Status table_parse(const Node* node, Tree* tree) noexcept nogil
 cdef Status page_read(const PageFile* file, uint64_t number, bint by_number, uint8_t* page) noexcept nogil
 cdef Status page_check(const uint8_t* page, uint32_t page_bytes, uint64_t number, uint64_t last,
                        bint by_number) noexcept nogil
-# The same, but nodes may overlap and have any order: enough to read them, for a third of the time.
-cdef Status page_read_loosely(const PageFile* file, uint64_t number, uint8_t* page) noexcept nogil
 cdef bint page_is_branch(const uint8_t* page) noexcept nogil
 cdef uint32_t page_count(const uint8_t* page) noexcept nogil
 cdef void page_node(const uint8_t* page, uint32_t index, Node* node) noexcept nogil

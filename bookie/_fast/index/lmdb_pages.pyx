@@ -142,32 +142,6 @@ cdef Status page_read(const PageFile* file, uint64_t number, bint by_number, uin
     return status if status != OK else page_check(page, file.page_bytes, number, file.last, by_number)
 
 
-cdef Status page_read_loosely(const PageFile* file, uint64_t number, uint8_t* page) noexcept nogil:
-    cdef uint32_t lower, upper, at, i
-    cdef bint branch
-    cdef Node node
-    cdef Status status
-    if number < 2 or number > file.last:
-        return CORRUPT
-    status = read_at(file.fd, page, file.page_bytes, number * file.page_bytes)
-    if status != OK:
-        return status
-    lower, upper = u16(page + AT_LOWER), u16(page + AT_UPPER)
-    branch = u16(page + AT_FLAGS) == FLAG_BRANCH
-    if u64(page) != number or (not branch and u16(page + AT_FLAGS) != FLAG_LEAF) or lower & 1:
-        return CORRUPT
-    if not PAGE_HEAD_BYTES < lower <= upper <= file.page_bytes:
-        return CORRUPT
-    for i in range((lower - PAGE_HEAD_BYTES) // 2):
-        at = u16(page + PAGE_HEAD_BYTES + 2 * i)
-        if at < upper or at > file.page_bytes - NODE_HEAD_BYTES or node_bytes(page + at, branch) > file.page_bytes - at:
-            return CORRUPT
-        page_node(page, i, &node)
-        if (branch or node.flags & NODE_BIG) and not 2 <= node.child <= file.last:
-            return CORRUPT
-    return OK
-
-
 cdef bint page_is_branch(const uint8_t* page) noexcept nogil:
     return u16(page + AT_FLAGS) == FLAG_BRANCH
 

@@ -5,7 +5,7 @@ is its only purpose. Pages are read with pread from the snapshot of the last com
 owns the environment, the write transaction and the scratch memory of the writing thread (`index.writes`).
 """
 from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport SEEK_END, snprintf
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -118,7 +118,6 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
         return NULL
     guard_init(&index.guard)
     snapshots_init(&index.snapshots)
-    index.lost_first, index.lost_last = INT64_MAX, -1
     error[0] = look_first(index, path)
     if error[0] == 0:
         error[0] = open_environment(index, path, map_bytes)
@@ -563,7 +562,6 @@ cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nog
     snapshots_replace(&index.snapshots, &fresh.snapshots)
     index.doubtful = fresh.doubtful
     index.too_small = False
-    index.lost_first, index.lost_last = INT64_MAX, -1
     bk_store(&index.moving, 0)
     mdb.env_close(old)
     fresh.env = NULL

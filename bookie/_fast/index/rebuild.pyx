@@ -3,7 +3,6 @@
 A flush of this bookie or of DbLedgerStorage writes records in order, so most batches need no sort. Interleaved logs
 hold records of many ledgers in order of arrival; sorting makes the puts touch the pages of the index in order.
 """
-import errno
 from collections import namedtuple
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
@@ -349,7 +348,5 @@ cdef class Rebuild:
             self.abort()
         if status == Status.NO_MEMORY:
             raise MemoryError("no memory for the ids of the ledgers found")
-        if status == Status.CORRUPT:
-            raise OSError(errno.EIO, "the disk returned other than what was written to the new location index")
         if status != Status.OK:
             log_check(status, "the new location index")

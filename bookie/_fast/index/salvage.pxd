@@ -37,8 +37,6 @@ cdef void salvage_free(Salvage* salvage) noexcept nogil
 # copy, and counts as lost.
 cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* locations,
                          const Tree* free_list) noexcept nogil
-# Record that these ledgers may have lost runs, although everything is readable.
-cdef Status salvage_doubt(Salvage* salvage, int64_t first, int64_t last) noexcept nogil
 # Record that everything is lost: not even the root is known.
 cdef Status salvage_nothing(Salvage* salvage) noexcept nogil
 cdef bint salvage_lost_of(const Salvage* salvage, int64_t ledger) noexcept nogil

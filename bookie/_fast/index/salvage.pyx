@@ -138,16 +138,6 @@ cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* loc
     return status
 
 
-cdef Status salvage_doubt(Salvage* salvage, int64_t first, int64_t last) noexcept nogil:
-    if salvage.lost_count:
-        # One range instead of all is simpler, and both are rare.
-        first = min(first, salvage.lost[0].first)
-        last = max(last, salvage.lost[salvage.lost_count - 1].last)
-        salvage.lost_count = 0
-    salvage.lost_values += 1
-    return note_range(salvage, first, last)
-
-
 cdef Status salvage_nothing(Salvage* salvage) noexcept nogil:
     salvage.lost_values += 1
     return note_range(salvage, 0, INT64_MAX)

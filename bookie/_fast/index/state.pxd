@@ -7,7 +7,7 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
 from bookie._fast.index.damage cimport IndexDamage
 from bookie._fast.index.doubts cimport Doubts
-from bookie._fast.index.guard cimport TABLES, Guard
+from bookie._fast.index.guard cimport Guard
 from bookie._fast.index.search cimport RunSearch
 from bookie._fast.index.snapshot cimport IndexSnapshot, SnapshotUser, Snapshots
 from bookie._fast.index.table cimport RunWriter
@@ -58,11 +58,6 @@ cdef struct LocationIndex:
     int64_t full_maps                       # `mdb_full_maps` when it began
     bint too_small                          # the map was full: the next transaction enlarges it first
     RunWriter runs
-    uint64_t[TABLES] gained                 # as in `runs`, of the other tables
-    int64_t touched_first                   # least and greatest ledger whose runs the transaction changes
-    int64_t touched_last
-    int64_t lost_first                      # ledgers of which a commit lost runs in writing; first > last: none
-    int64_t lost_last
     Guard guard
     Snapshots snapshots                     # published by the writing thread; its users are the readers
 

@@ -29,8 +29,6 @@ cdef struct RunWriter:
     MDB_txn* txn
     MDB_cursor* cursor
     MDB_dbi table
-    uint64_t gained                         # sum of the values put, less those deleted (index.read_back)
-    bint uncounted                          # values were overwritten without counting them
     uint32_t[RUN_SLOTS_MAX] old_lengths
     uint8_t[RUN_SLOTS_MAX] old_replaced     # slots of an old run that the new one replaces
     uint8_t[RUN_SLOTS_MAX] new_occupied     # gaps of the new run that hold an older entry
@@ -45,8 +43,8 @@ cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcep
 cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil
 # The same for a run that overlaps no stored one: it does not search for older copies.
 cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil
-# Write only the values of `piece`, each naming the next one, and the last one `next`; `piece` is consumed. A caller
-# that overwrites values sets `uncounted`.
+# Write only the values of `piece`, whatever is stored there, each naming the next one, and the last one `next`;
+# `piece` is consumed.
 cdef Status run_put_values(RunWriter* writer, IndexRun* piece, RunKey next) noexcept nogil
 cdef Status run_delete_ledger(RunWriter* writer, int64_t ledger) noexcept nogil
 # Delete up to `*most` runs of `ledger` and subtract their number. FULL: some are left. Unreadable runs are deleted

@@ -24,7 +24,6 @@ from bookie._fast.base.lmdb_c cimport (
 from bookie._fast.base.planted cimport PLANT_DELETED_STAYS_NEXT, PLANT_GAPS_TAKE_SPACE, PLANT_MOVED_ANYWAY, bk_planted
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, LENGTH_PREFIX, NO_ENTRY, OK, Status
 from bookie._fast.index.codec cimport (
-    RUN_HEADER_BYTES,
     RUN_KEY_BYTES,
     RUN_SLOTS_MAX,
     RUN_VALUE_MAX,
@@ -39,7 +38,6 @@ from bookie._fast.index.codec cimport (
     run_unpack,
 )
 from bookie._fast.index.key cimport RunKey, key_before, key_end, key_equal
-from bookie._fast.index.read_back cimport value_sum
 
 
 cdef struct Place:
@@ -115,7 +113,6 @@ cdef Status relink(RunWriter* writer, Place* place, RunKey next) noexcept nogil:
     cdef MDB_val v
     run_relink(place.key.mv_data, place.key.mv_size, place.value.mv_data, place.value.mv_size, next, value)
     v.mv_size, v.mv_data = place.value.mv_size, value
-    writer.gained += value_sum(value, v.mv_size) - value_sum(<uint8_t*> place.value.mv_data, v.mv_size)
     return mdb_status(mdb.cursor_put(writer.cursor, &place.key, &v, MDB_CURRENT))
 
 
@@ -125,7 +122,6 @@ cdef Status unlink(RunWriter* writer, const StoredRun* run) noexcept nogil:
     cdef MDB_val k
     cdef Place before
     cdef RunKey at = key_of(run), next = run.next
-    cdef uint64_t counted = value_sum(run.slots - RUN_HEADER_BYTES, RUN_HEADER_BYTES)
     cdef Status status = find(writer.cursor, at, True, &before)
     if status == OK and not key_equal(before.run.next, at):
         return CORRUPT
@@ -136,7 +132,6 @@ cdef Status unlink(RunWriter* writer, const StoredRun* run) noexcept nogil:
     store_i64(key, at.ledger)
     store_i64(key + 8, at.first)
     k.mv_size, k.mv_data = RUN_KEY_BYTES, key
-    writer.gained -= counted
     return mdb_status(mdb.remove(writer.txn, writer.table, &k, NULL))
 
 
@@ -268,7 +263,6 @@ cdef Status run_put_values(RunWriter* writer, IndexRun* piece, RunKey next) noex
         status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
         if status != OK:
             return status
-        writer.gained += value_sum(value, size)
         drop_slots(piece, packed)
         while piece.count and piece.lengths[0] == 0:
             drop_slots(piece, 1)
@@ -307,7 +301,6 @@ cdef Status run_delete_some(RunWriter* writer, int64_t ledger, uint32_t* most) n
         known = run_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &run) == OK and run.count
         if known:
             next = run.next
-        writer.gained -= value_sum(<uint8_t*> value.mv_data, value.mv_size)
         error = mdb.cursor_del(writer.cursor, 0)
         if error:
             return mdb_status(error)
@@ -346,7 +339,6 @@ cdef Status run_relocate(RunWriter* writer, const Moved* moved, uint64_t* bytes)
             v.mv_data = value
             v.mv_size = run_repack(&stored, moved.to_log, moved.to_offset + (stored.offset - moved.from_offset), key,
                                    value)
-            writer.gained += value_sum(value, v.mv_size) - value_sum(stored.slots - RUN_HEADER_BYTES, v.mv_size)
             status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
             bytes[0] += size
         elif stored.offset < moved.from_offset + moved.bytes and moved.from_offset < stored.offset + size:

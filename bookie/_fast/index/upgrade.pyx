@@ -26,7 +26,6 @@ from bookie._fast.index.codec cimport (
     run_unpack_unchained,
 )
 from bookie._fast.index.key cimport key_end, key_equal
-from bookie._fast.index.read_back cimport value_sum
 from bookie._fast.index.table cimport run_describe, run_put_values
 
 
@@ -74,7 +73,6 @@ cdef Status put_head(RunWriter* writer, RunKey next) noexcept nogil:
     cdef uint8_t[RUN_HEADER_BYTES] value
     cdef MDB_val k, v
     head_pack(next, key, value)
-    writer.gained += value_sum(value, RUN_HEADER_BYTES)
     k.mv_size, k.mv_data = HEAD_KEY_BYTES, key
     v.mv_size, v.mv_data = RUN_HEADER_BYTES, value
     return mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
@@ -112,7 +110,6 @@ cdef Status rewrite(RunWriter* writer, MDB_val* key, const MDB_val* value, RunKe
     cdef MDB_val v
     cdef StoredRun stored
     cdef IndexRun run
-    writer.uncounted = True
     if run_unpack_unchained(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &stored) == OK:
         run_describe(&stored, writer.old_lengths, &run)
         return run_put_values(writer, &run, next)

@@ -9,9 +9,8 @@ from bookie._fast.index.table cimport Moved
 # A write transaction is begun and ended by the same thread: begin, puts, then commit (always synced) or abort.
 # NO_SPACE (disk, quota or map is full): nothing of the transaction is kept, and the index stays usable. BAD_REQUEST:
 # no transaction is open, or one is open already, or a value is outside its limits; nothing changed. After any other
-# failed put, the commit returns the same and keeps nothing. CORRUPT: pages that it needs are damaged, or the commit has
-# been read back and the file does not hold all of it. That is noted, reads fail until a repair of the index if there
-# was a commit, and the puts have to be repeated after the repair. See index.guard and index.read_back.
+# failed put, the commit returns the same and keeps nothing. CORRUPT: pages that it needs are damaged. That is noted,
+# nothing of the transaction is kept, and the puts have to be repeated after a repair of the index. See index.guard.
 # After a failed write (IO_ERROR), every call on this index and its readers returns IO_ERROR; LMDB would carry on.
 cdef Status index_begin(LocationIndex* index) noexcept nogil
 # Put a run. Its present slots replace older copies; an older entry whose id is a gap of `run` stays.

@@ -1,6 +1,6 @@
 """The write transaction of an index and the table of runs: failures are latched, pages guarded, the map enlarged."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from bookie._fast.base.cursor cimport store_i64
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, mdb, mdb_full_maps, mdb_status
@@ -19,7 +19,6 @@ from bookie._fast.index.guard cimport (
     guard_range,
 )
 from bookie._fast.index.lmdb_pages cimport NO_PAGE, Tree
-from bookie._fast.index.read_back cimport Difference, tree_difference
 from bookie._fast.index.snapshot cimport snapshots_publish
 from bookie._fast.index.table cimport (
     run_add,
@@ -101,9 +100,6 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
     index.full_maps = bk_load(&mdb_full_maps)
     index.broken = OK
     index.wrote = False
-    index.runs.gained, index.runs.uncounted = 0, False
-    memset(index.gained, 0, sizeof(index.gained))
-    index.touched_first, index.touched_last = INT64_MAX, -1
     error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
     if error:
         index.txn = NULL
@@ -119,8 +115,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
 cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn = index.txn
     cdef MDB_stat[TABLES] wanted
-    cdef Tree[TABLES] before
-    cdef uint64_t number = index.guard.meta.transaction
+    cdef uint64_t before = index.guard.meta.transaction
     cdef Status status
     if bk_load(&index.failed):
         index_abort(index)
@@ -131,46 +126,17 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
         index_abort(index)
         return index.broken
     index.txn = NULL
-    memcpy(before, index.guard.tables, sizeof(before))
     if index.wrote:
         tables_stat(index, txn, wanted)
     status = written(index, mdb_status(mdb.txn_commit(txn)))
     if status != OK:
         return status
     status = guard_learn(&index.guard, index.guard.file.fd)
-    if status == OK and index.wrote and index.guard.meta.transaction == number:
-        return latched(index, IO_ERROR)         # the disk has lost the meta page, and so the whole commit
-    if status == OK and index.wrote and not index.runs.uncounted:
-        status = read_back(index, before, wanted)
-        if status == CORRUPT:
-            publish(index, status)
-            damage_note(&index.damage, -1)
-            return status
+    if status == OK and index.wrote and (
+            index.guard.meta.transaction == before or not tables_hold(index, wanted)):
+        return latched(index, IO_ERROR)         # the disk has lost the meta page, and so the whole commit, or another
     if not publish(index, status):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
-    return OK
-
-
-cdef Status read_back(LocationIndex* index, const Tree* before, const MDB_stat* wanted) noexcept nogil:
-    """Return CORRUPT if the file does not hold what the transaction put. What it may lack is noted for the repair."""
-    cdef Difference found
-    cdef uint32_t table
-    cdef Status status
-    if not tables_hold(index, wanted):
-        index.lost_first, index.lost_last = 0, INT64_MAX
-        return CORRUPT
-    index.gained[TABLE_LOCATIONS] = index.runs.gained
-    for table in range(TABLES):
-        status = tree_difference(&index.guard.file, &before[table], &index.guard.tables[table], &found)
-        if status == CORRUPT and table == TABLE_LOCATIONS:
-            found.first, found.last = 0, INT64_MAX
-        if status == OK and found.gained != index.gained[table]:
-            status = CORRUPT
-        if status == CORRUPT and table == TABLE_LOCATIONS:
-            index.lost_first = min(index.lost_first, found.first, index.touched_first)
-            index.lost_last = max(index.lost_last, found.last, index.touched_last)
-        if status != OK:
-            return status
     return OK
 
 
@@ -186,7 +152,10 @@ cdef void tables_stat(LocationIndex* index, MDB_txn* txn, MDB_stat* wanted) noex
 
 
 cdef bint tables_hold(LocationIndex* index, const MDB_stat* wanted) noexcept nogil:
-    """Return whether the file has the tables as they were committed, or an older state of the root of all tables."""
+    """Return whether the file has the tables as they were committed.
+
+    A page whose write was lost may hold an older state of itself: here, the root of the main tree, that of all tables.
+    """
     cdef const Tree* tree
     cdef uint64_t pages
     cdef uint32_t table
@@ -244,8 +213,6 @@ cdef Status guarded(LocationIndex* index, int64_t ledger, int64_t first, int64_t
     cdef Status status = index_ready(index)
     if status != OK:
         return status
-    index.touched_first = min(index.touched_first, ledger)
-    index.touched_last = max(index.touched_last, ledger)
     store_i64(low, ledger)
     store_i64(low + 8, max(first, <int64_t> 0))
     store_i64(high, ledger)

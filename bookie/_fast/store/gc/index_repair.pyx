@@ -44,7 +44,6 @@ from bookie._fast.index.location cimport (
 )
 from bookie._fast.index.salvage cimport (
     Salvage,
-    salvage_doubt,
     salvage_free,
     salvage_init,
     salvage_lost_of,
@@ -247,8 +246,6 @@ cdef Status fill(Store* store, LocationIndex* fresh, Salvage* salvage, Repaired*
                                   &index.guard.meta.free)
         else:
             status = salvage_nothing(salvage)
-        if status == OK and index.lost_first <= index.lost_last:
-            status = salvage_doubt(salvage, index.lost_first, index.lost_last)
     repaired.runs = salvage.runs
     repaired.lost = salvage.lost_values
     if status == OK:
