@@ -39,6 +39,7 @@ def read(uri: str, ledgers: list[int]) -> None:
             assert found == [b"%d-%d" % (one, number) for number in range(3)]
 
 
+@pytest.mark.thorough
 def test_a_cluster_moves_to_etcd_and_back(etcd: EtcdCluster, tmp_path: Path, bkadmin: BkAdmin) -> None:
     """Bookies start on the copy, and all ledgers are read; new ones get new ids, and the way back is the same."""
     there = f"etcd://{etcd.addresses}{etcd.new_scope()}"

@@ -43,6 +43,7 @@ def test_calls_that_are_cancelled_at_every_point(uri: str, name: str) -> None:
     asyncio.run(course(uri, name))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("plant", sorted(PLANTED))
 def test_a_planted_bug_is_found(uri: str, plant: str) -> None:
     """The course for it fails, with what it found or with an error that nobody expects, every time."""

@@ -12,7 +12,7 @@ from tests.client.facade.direct_adds import WAIT_S, on, wait_until
 from tests.fixtures.bookies import BookieProcess, metadata_of
 
 
-@pytest.mark.parametrize("v2", [True, False], ids=["V2", "V3"])
+@pytest.mark.parametrize("v2", [pytest.param(True, marks=pytest.mark.thorough), False], ids=["V2", "V3"])
 def test_followed_through_a_restart(
     bookies: Callable[..., list[BookieProcess]], monkeypatch: pytest.MonkeyPatch, *, v2: bool
 ) -> None:
