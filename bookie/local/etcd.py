@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -91,8 +92,8 @@ class LocalEtcd:
         process.stdin.close()
         try:
             process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        except subprocess.TimeoutExpired:  # etcd hangs; it is in the group of the process that runs it
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def _started(self, program: str) -> bool:

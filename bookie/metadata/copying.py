@@ -21,7 +21,7 @@ from bookie.metadata.driver import MetadataDriver
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metadata.records.replication import Check
 
-__all__ = ["begin", "compare", "copy", "Done", "finish"]
+__all__ = ["begin", "check_source", "compare", "copy", "Done", "finish"]
 
 WORKERS = 16
 BATCH = 1024
@@ -44,14 +44,8 @@ class Done:
         return WORDS[self.outcome]
 
 
-def begin(source: MetadataDriver, target: MetadataDriver) -> None:
-    """Check that a copy may begin, and create the cluster in the target if it is not there.
-
-    Raises:
-        IllegalOperation: A bookie is registered as writable in the source or at all in the target; the target holds
-            another cluster; or the cluster has no instance id.
-        ClusterNotInitialized: The source holds no cluster.
-    """
+def check_source(source: MetadataDriver) -> str:
+    """Return the instance id of a cluster that can be copied now. Raises as `begin` does for the source."""
     instance_id = source.cluster.instance_id()
     if instance_id is None:
         raise IllegalOperation("this cluster is older than instance ids, so a copy of it cannot be recognised")
@@ -60,6 +54,18 @@ def begin(source: MetadataDriver, target: MetadataDriver) -> None:
             f"{_few(writable)} of the source can be written to: stop the bookies or make them read-only "
             "(bkadmin readonly on)"
         )
+    return instance_id
+
+
+def begin(source: MetadataDriver, target: MetadataDriver) -> None:
+    """Check that a copy may begin, and create the cluster in the target if it is not there.
+
+    Raises:
+        IllegalOperation: A bookie is registered as writable in the source or at all in the target; the target holds
+            another cluster; or the cluster has no instance id.
+        ClusterNotInitialized: The source holds no cluster.
+    """
+    instance_id = check_source(source)
     if not target.cluster.is_initialized():
         target.cluster.initialize(instance_id)
     found = target.cluster.instance_id()
@@ -227,6 +233,7 @@ def _marks(source: MetadataDriver, target: MetadataDriver, *, write: bool) -> It
 
 
 def _settings(source: MetadataDriver, target: MetadataDriver, *, write: bool) -> Iterator[Done]:
+    """A setting that only the target has stays, since no store can take one back."""
     ours, theirs = source.replication, target.replication
 
     def settle(name: str, wanted: Any, found: Any, change: Callable[[Any], object]) -> Done:

@@ -243,8 +243,11 @@ def test_a_lost_lease_is_a_lost_session(etcd_scope: EtcdScope, raw: Endpoints) -
     driver.registrations.on_session_loss(lost.set)
     driver.registrations.register("a:3181", b"", read_only=False)
     assert isinstance(driver, EtcdDriver)
+    driver.ledgers.create(1, METADATA)
     old = driver.store.session()
     raw.call("Lease/LeaseRevoke", pb.LeaseRevokeRequest(id=old), 5)
+    driver.ledgers.create(2, METADATA)  # waits for the new session
+    assert driver.ledgers.read(2).value.ensemble_size == 1
     assert other.bookies.present(read_only=False) == frozenset()
     assert lost.wait(60)
     assert driver.store.session() != old

@@ -1,6 +1,7 @@
 """bkadmin metadata: a cluster of real bookies moves from the embedded store to etcd, and back, with its ledgers."""
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from bookie.local import LocalCluster
 from bookie.local.etcd import LocalEtcd
 from tests.admin.bkadmin.conftest import BkAdmin
 from tests.fixtures.etcd import EtcdCluster
+from tests.fixtures.frozen import freeze
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
@@ -49,8 +51,10 @@ def test_a_cluster_moves_to_etcd_and_back(etcd: EtcdCluster, tmp_path: Path, bka
         refused = bkadmin("metadata", "copy", cluster.uri, there, "--yes")
         assert refused.code == 1
         assert "can be written to" in refused.err
-    shown = bkadmin("metadata", "copy", here, there, "--dry-run", "-o", "json")
-    assert shown.code == 0, shown.err
+    for target in (there, again):
+        shown = bkadmin("metadata", "copy", here, target, "--dry-run", "-o", "json")
+        assert shown.code == 0, shown.err
+    assert not (tmp_path / "again").exists()
     copied = bkadmin("metadata", "copy", here, there, "--yes", "-o", "json")
     assert copied.code == 0, copied.err
     assert copied.json["cookies"] == 2
@@ -104,7 +108,21 @@ def test_a_cluster_with_its_own_etcd(tmp_path: Path) -> None:
         ledgers = write(cluster.uri, 2)
     with LocalCluster(2, directory=tmp_path, metadata="etcd", journalSyncData=False) as cluster:
         read(cluster.uri, ledgers)
-    member = LocalEtcd(tmp_path / "etcd")
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("etcd")
+def test_an_etcd_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends although it does not react, and a second stop does nothing."""
+    monkeypatch.setattr("bookie.local.etcd.STOP_S", 0.5)
+    member = LocalEtcd(tmp_path)
     member.start()
+    url = f"http://{member.address}".encode()
+    lines = {int(one.parent.name): one.read_bytes().split(b"\0") for one in Path("/proc").glob("[0-9]*/cmdline")}
+    (pid,) = [pid for pid, words in lines.items() if url in words and words[0].endswith(b"/etcd")]
+    descriptor = os.pidfd_open(pid)
+    freeze(pid)
     member.stop()
+    assert select.select([descriptor], [], [], 60)[0]
+    os.close(descriptor)
     member.stop()

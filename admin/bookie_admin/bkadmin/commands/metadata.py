@@ -13,6 +13,7 @@ from bookie_admin.bkadmin.options import sure, with_dry_run, with_output, with_t
 
 if TYPE_CHECKING:
     from bookie.metadata.copying import Done
+    from bookie.metadata.driver import MetadataDriver
 
 SHOWN_MAX = 1000
 
@@ -51,23 +52,23 @@ def command(
     if source_uri == target_uri:
         raise click.UsageError("FROM and TO are the same store")
     timeout_ms = int(timeout_s * 1000)
-    writing = order == "copy" and not dry_run
     with ExitStack() as stack:
-        source, target = (
-            open_driver(uri, session_timeout_ms=timeout_ms, create=new)
-            for uri, new in ((source_uri, False), (target_uri, writing))
-        )
-        for driver in (source, target):
+
+        def opened(uri: str, *, new: bool = False) -> "MetadataDriver":
+            driver = open_driver(uri, session_timeout_ms=timeout_ms, create=new)
             stack.callback(driver.stop)
             driver.start()
-        instance_id = source.cluster.instance_id()
+            return driver
+
+        source = opened(source_uri)
         if order == "compare":
-            show_differences(output, copying.compare(source, target))
+            show_differences(output, copying.compare(source, opened(target_uri)))
             return
-        if not sure(
-            f"copy the metadata of cluster {instance_id} to {target_uri}?", yes=yes, dry_run=dry_run, output=output
-        ):
+        instance_id = copying.check_source(source)
+        question = f"copy the metadata of cluster {instance_id} to {target_uri}?"
+        if not sure(question, yes=yes, dry_run=dry_run, output=output):
             return
+        target = opened(target_uri, new=True)
         copying.begin(source, target)
         total = sum(len(page) for page in source.ledgers.ranges())
         counted = counting(copying.copy(source, target), total)
