@@ -141,22 +141,33 @@ def test_while_a_response_is_owed_the_bookie_is_replaced() -> None:
         assert one.window.lac == 0
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["to this thread", "to another thread"])
 @pytest.mark.parametrize("enough", [2, 3])
-def test_an_interrupted_wait(enough: int) -> None:
-    """A signal whose handler raises while bookies are awaited leaves the entry to the event loop."""
-    before = signal.signal(signal.SIGUSR1, interrupt)
+def test_an_interrupted_wait(enough: int, elsewhere: bool) -> None:
+    """A signal whose handler raises while bookies are awaited leaves the entry to the event loop.
+
+    The system may deliver it to another thread, or just before the wait begins, which it does not end then.
+    """
+    noticed = threading.Event()
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        noticed.set()
+        interrupt(number, frame)
+
+    before = signal.signal(signal.SIGUSR1, handler)
     try:
         with direct(3, enough) as one, ThreadPoolExecutor(1) as threads:
             main = threading.get_ident()
 
-            def stop() -> None:
+            def stop() -> bool:
                 one.sent(one.peers[2])
-                signal.pthread_kill(main, signal.SIGUSR1)
+                signal.pthread_kill(threading.get_ident() if elsewhere else main, signal.SIGUSR1)
+                return noticed.wait(LONG_S / 3)  # the add would wait until its time is over
 
             stopping = threads.submit(stop)
             with pytest.raises(KeyboardInterrupt):
                 one.add()
-            stopping.result()
+            assert stopping.result()
             assert (one.window.count, one.window.unsent, one.taken_over, one.adder.owing) == (1, 1, 1, False)
             assert not any(peer.link.usable for peer in one.peers)
             assert one.by_loop() == [0]

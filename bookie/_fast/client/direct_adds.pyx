@@ -2,7 +2,6 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
-from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t
 from libc.string cimport memmove, memset
 
@@ -246,10 +245,11 @@ cdef class DirectAdder:
                     if not acked >> k & 1:
                         (<DirectLink> links[k]).end(LATE)
                 return 0
+            left_ns = min(left_ns, link.socket.tick_ns)
             with nogil:
                 got = poll(fds, due, <int> ((left_ns + MS - 1) // MS))
-            if got < 0 and errno == EINTR:
-                PyErr_CheckSignals()
+            if got <= 0:
+                PyErr_CheckSignals()     # a signal may have come just before the wait, or to another thread
 
     cdef int owe(self, list links, list pools, uint64_t acked, int64_t until_ns) except -1:
         """Keep the connections on which a response is due, and see to it that the event loop collects it."""

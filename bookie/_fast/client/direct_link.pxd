@@ -40,6 +40,7 @@ cdef class DirectLink:
     cdef uint32_t frame_bytes_max
     cdef int64_t patience_ns     # how long the bookie may send nothing while a response is awaited
     cdef int64_t until_ns        # the time limit of the present call
+    cdef int64_t quiet_until_ns  # until when the bookie may send nothing; 0 if it is not waited for
     cdef uint64_t numbers        # request ids used so far
     cdef AnswerMemory memory
     cdef PayloadBlock lender     # the block in whose memory the present call receives, or None

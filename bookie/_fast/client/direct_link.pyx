@@ -168,7 +168,6 @@ cdef class DirectLink:
     cdef Outcome fill(self) noexcept nogil:
         """Receive until `memory` begins with a whole frame. What follows is received only where more is due."""
         cdef size_t room, got
-        cdef int64_t deadline
         cdef Outcome outcome
         while True:
             if self.need == 0 and self.held >= FRAME_PREFIX:
@@ -186,8 +185,12 @@ cdef class DirectLink:
                 # Leave the next frame in the socket, except for its prefix: it gets memory of its own.
                 got = self.need + FRAME_PREFIX if self.need else max(self.usual, <size_t> FRAME_PREFIX)
                 room = min(room, got - self.held)
-            deadline = min(self.until_ns, now_ns() + self.patience_ns)
-            outcome = socket_receive(&self.socket, self.data + self.held, room, deadline, &got)
+            if self.quiet_until_ns == 0:
+                self.quiet_until_ns = now_ns() + self.patience_ns
+            outcome = socket_receive(&self.socket, self.data + self.held, room,
+                                     min(self.until_ns, self.quiet_until_ns), &got)
+            if outcome != INTERRUPTED:
+                self.quiet_until_ns = 0
             if outcome != DONE:
                 return outcome
             self.held += got
@@ -215,6 +218,7 @@ cdef class DirectLink:
         cdef AnswerMemory larger
         cdef size_t sent = 0
         cdef Outcome outcome
+        self.quiet_until_ns = 0
         while True:
             with nogil:
                 outcome = self.converse(request, size, &sent, receive)

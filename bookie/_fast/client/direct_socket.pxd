@@ -13,7 +13,7 @@ cdef enum Outcome:
     DONE = 0
     LATE = 1                     # the time limit has passed
     LOST = 2                     # the connection has ended, or TLS has failed
-    INTERRUPTED = 3              # by a signal; call again
+    INTERRUPTED = 3              # by a signal, or a tick is over, as a signal may come just before a wait; call again
     NO_ROOM = 4                  # the frame is larger than the memory given
     MALFORMED = 5                # the peer violated the protocol; the connection cannot be used any more
     REFUSED = 6                  # the response has an error code

@@ -44,7 +44,7 @@ cdef Outcome await_ready(DirectSocket* socket, short events, int64_t deadline_ns
 
 
 cdef Outcome outcome_of(DirectSocket* socket, ssize_t n, int64_t deadline_ns) noexcept nogil:
-    """Return what a call that moved no bytes means: DONE if it ended after a tick, so that the caller tries again."""
+    """Return what a call that moved no bytes means: INTERRUPTED also after a tick, DONE if the caller tries again."""
     cdef int error = errno
     if socket.ssl != NULL:
         return sealed_wait(socket, <int> n, deadline_ns)
@@ -54,22 +54,24 @@ cdef Outcome outcome_of(DirectSocket* socket, ssize_t n, int64_t deadline_ns) no
         return INTERRUPTED
     if error != EAGAIN:
         return LOST
-    return LATE if now_ns() >= deadline_ns else DONE
+    return LATE if now_ns() >= deadline_ns else INTERRUPTED
 
 
 cdef Outcome sealed_wait(DirectSocket* socket, int result, int64_t deadline_ns) noexcept nogil:
-    """Wait, a tick at most, until the socket is ready for what OpenSSL needs; DONE: the caller should try again."""
+    """Wait, a tick at most, until the socket is ready for what OpenSSL needs. DONE: the caller tries again."""
     cdef int reason = openssl.ssl_get_error(socket.ssl, result)
     cdef int64_t left = deadline_ns - now_ns()
     cdef pollfd one
+    cdef int n
     if reason != SSL_ERROR_WANT_READ and reason != SSL_ERROR_WANT_WRITE:
         return LOST
     if left <= 0:
         return LATE
     one.fd, one.events, one.revents = socket.fd, POLLIN if reason == SSL_ERROR_WANT_READ else POLLOUT, 0
-    if poll(&one, 1, <int> ((min(left, socket.tick_ns) + MS - 1) // MS)) < 0:
-        return INTERRUPTED if errno == EINTR else LOST
-    return DONE
+    n = poll(&one, 1, <int> ((min(left, socket.tick_ns) + MS - 1) // MS))
+    if n < 0 and errno != EINTR:
+        return LOST
+    return DONE if n > 0 else INTERRUPTED
 
 
 cdef Outcome socket_send(DirectSocket* socket, const uint8_t* data, size_t size, int64_t deadline_ns,
