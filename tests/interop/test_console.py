@@ -14,6 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bookie.client import BookKeeper
+from bookie.errors import NoSuchLedgerMetadata
+from bookie.metadata import open_driver
+from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 from tests.admin.http.conftest import Cluster
 from tests.fixtures.bookies import BookieProcess
 
@@ -264,3 +267,31 @@ def test_tokens_roles_and_a_bookie_that_goes(
     expect(page.locator("#status .pill.bad")).to_have_text("offline")
     page.screenshot(path=pictures / "gone.png")
     closed(page)
+
+
+def test_ledger_ids_beyond_the_numbers_of_a_browser(browser: Browser, three: Cluster) -> None:
+    """Ids of more than 53 bits are shown, sorted, opened and deleted as they are, and no other ledger is deleted."""
+    first, second, third = (1 << 56) + 1, (1 << 56) + 2, (1 << 62) + 1
+    metadata = LedgerMetadata(
+        ensemble_size=1, write_quorum=1, ack_quorum=1, segments=(Segment(0, (three.bookies[0].id,)),),
+        state=LedgerState.CLOSED,
+    )  # fmt: skip
+    driver = open_driver(three.uri)
+    driver.start()
+    try:
+        for ledger in (first, second, third):
+            driver.ledgers.create(ledger, metadata)
+        page = opened(browser, three)
+        page.goto(page.url.split("#")[0] + "#/ledgers")
+        for ledger in (first, second, third):
+            expect(page.get_by_role("link", name=str(ledger), exact=True)).to_be_visible()
+        page.get_by_role("link", name=str(first), exact=True).click()
+        expect(page.get_by_role("heading", name=f"Ledger {first}")).to_be_visible()
+        act(page, "Delete…", "Delete permanently", f"Ledger {first} was deleted", typed=str(first))
+        with pytest.raises(NoSuchLedgerMetadata):
+            driver.ledgers.read(first)
+        for ledger in (second, third):
+            assert driver.ledgers.read(ledger).value.state is LedgerState.CLOSED
+        closed(page)
+    finally:
+        driver.stop()

@@ -20,6 +20,12 @@ export function signIn(text) {
 
 export const signedIn = () => token !== "";
 
+// Ledger ids have 63 bits, and numbers of JSON.parse 53. A longer id stays text, else another ledger would be shown and
+// deleted.
+const MEMBER = /"((?:[^"\\]|\\.)*)"(?:(\s*:\s*)(\d{16,})(?![\d.eE]))?/g;
+const withLongIds = (text) => text.replace(MEMBER, (all, key, colon, id) => (
+  id && /ledger/i.test(key) && !Number.isSafeInteger(Number(id)) ? `"${key}"${colon}"${id}"` : all));
+
 async function ask(method, path, body) {
   const headers = { accept: "application/json" };
   if (token) headers.authorization = `Bearer ${token}`;
@@ -36,7 +42,7 @@ async function ask(method, path, body) {
   const text = await answer.text();
   if (!answer.ok) throw new Refused(answer.status, text.trim() || `HTTP status ${answer.status}`);
   try {
-    return JSON.parse(text);
+    return JSON.parse(withLongIds(text));
   } catch {
     return text;
   }

@@ -53,7 +53,7 @@ function results(found, refresh) {
       h("b", {}, bytes(add("length"))), " in ", h("b", {}, count(add("entries"))), " entries of closed ledgers · ",
       count(add("looked")), " searched"),
     table([
-      ["Ledger", (one) => h("a", { href: `#/ledger/${one.ledger}`, class: "mono", "data-key": `l${one.ledger}` }, one.ledger), "", (one) => one.ledger],
+      ["Ledger", (one) => h("a", { href: `#/ledger/${one.ledger}`, class: "mono", "data-key": `l${one.ledger}` }, one.ledger), "", (one) => BigInt(one.ledger)],
       ["State", (one) => pill(one.state.toLowerCase().replace("_", " "), STATES[one.state]), "", (one) => one.state],
       ["Size", (one) => (one.state === "CLOSED" ? bytes(one.length) : "–"), "number", (one) => (one.state === "CLOSED" ? one.length : null)],
       ["Entries", (one) => (one.state === "CLOSED" ? count(one.lastEntry + 1) : "–"), "number", (one) => (one.state === "CLOSED" ? one.lastEntry : null)],
