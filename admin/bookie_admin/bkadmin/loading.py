@@ -78,16 +78,18 @@ class Run:
 
     def measure(self, at_full_speed: Callable[[], None], awaited: Callable[[], None]) -> None:
         """Run both parts. The first BookKeeperError ends them and is kept in `error`."""
+        begun = now = time.monotonic()
         try:
-            begun = time.monotonic()
             at_full_speed()
-            self.seconds = time.monotonic() - begun
+            now = time.monotonic()
             self._before_s = self.duration_s
-            begun = time.monotonic()
             awaited()
-            self.awaited_s = time.monotonic() - begun
         except BookKeeperError as error:
             self.error = str(error)
+        if now == begun:  # the first part failed
+            self.seconds = time.monotonic() - begun
+        else:
+            self.seconds, self.awaited_s = now - begun, time.monotonic() - now
 
     def turns(self) -> Iterator[None]:
         """Yield until `duration_s` seconds are over, at least once."""

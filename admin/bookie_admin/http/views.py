@@ -12,8 +12,7 @@ from typing import Any
 from bookie import __version__
 from bookie.client.placement.weights import shares
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.errors import MetadataSerializationError
-from bookie.metadata.bookies.service_info import VERSION_PROPERTY, parse_service_info
+from bookie.metadata.bookies.service_info import VERSION_PROPERTY, readable_service_info
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.server.configuration.key import Key
 from bookie.server.configuration.keys import KEYS
@@ -202,19 +201,15 @@ def _published(request: HttpRequest, bookie: str) -> tuple[str, str]:
     """Return the version of a bookie and the URL of its console, as far as it publishes them: bookies of Apache
     BookKeeper have neither. The console is taken to have TLS where this port has.
     """
-    data = request.control.metadata.bookies.info(bookie)
-    if data is None:
-        return "", ""
-    try:
-        info = parse_service_info(bookie, data)
-    except MetadataSerializationError:
+    info = readable_service_info(bookie, request.control.metadata.bookies.info(bookie))
+    if info is None:
         return "", ""
     version = info.properties.get(VERSION_PROPERTY, "")
     if not version:  # the HTTP port of a Java bookie has no console
         return "", ""
     scheme = "https" if request.control.http.tls else "http"
     ports = (one for one in info.endpoints if one.protocol == "http")
-    urls = (f"{scheme}://{f'[{one.host}]' if ':' in one.host else one.host}:{one.port}/" for one in ports)
+    urls = (f"{scheme}://{one.address}/" for one in ports)
     return version, next(urls, "")
 
 

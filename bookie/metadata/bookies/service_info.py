@@ -38,6 +38,11 @@ class Endpoint:
     auth: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
 
+    @property
+    def address(self) -> str:
+        """Host and port, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class BookieServiceInfo:
@@ -90,6 +95,14 @@ def http_endpoint(host: str, port: int) -> Endpoint:
         port: The HTTP port.
     """
     return Endpoint("httpserver", host, port, "http")
+
+
+def readable_service_info(bookie_id: str, data: bytes | None) -> BookieServiceInfo | None:
+    """Return what a bookie publishes, or None if it publishes nothing, or nothing that can be read."""
+    try:
+        return None if data is None else parse_service_info(bookie_id, data)
+    except MetadataSerializationError:
+        return None
 
 
 def parse_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:

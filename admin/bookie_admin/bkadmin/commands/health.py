@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import Bytes, State, show
@@ -68,13 +67,10 @@ def command(context: click.Context, /, *, full: int, cluster: Cluster, output: s
 
 
 def _version(driver: "MetadataDriver", bookie: str) -> str | None:
-    from bookie.metadata.bookies.service_info import VERSION_PROPERTY, parse_service_info  # noqa: PLC0415
+    from bookie.metadata.bookies.service_info import VERSION_PROPERTY, readable_service_info  # noqa: PLC0415
 
-    data = driver.bookies.info(bookie)
-    try:
-        return None if data is None else parse_service_info(bookie, data).properties.get(VERSION_PROPERTY)
-    except MetadataSerializationError:  # `space` tells of it, as a bookie that does not answer
-        return None
+    info = readable_service_info(bookie, driver.bookies.info(bookie))
+    return info.properties.get(VERSION_PROPERTY) if info else None
 
 
 def _row(bookie: str, state: BookieState, answer: "BookieInfo | str | None", version: str | None) -> dict[str, Any]:

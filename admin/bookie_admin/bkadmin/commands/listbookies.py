@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bookie.errors import MetadataSerializationError
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.terminal.output import State, show
 from bookie_admin.bkadmin.options import Cluster, with_cluster, with_output
@@ -41,11 +40,8 @@ def command(*, readwrite: bool, readonly: bool, everyone: bool, cluster: Cluster
 
 def _address(driver: "MetadataDriver", bookie: str) -> str | None:
     """Return the address of a bookie's data port, or None if it publishes none that can be read."""
-    from bookie.metadata.bookies.service_info import parse_service_info  # noqa: PLC0415
+    from bookie.metadata.bookies.service_info import readable_service_info  # noqa: PLC0415
 
-    data = driver.bookies.info(bookie)
-    try:
-        end = None if data is None else parse_service_info(bookie, data).client_endpoint()
-    except MetadataSerializationError:
-        return None
-    return None if end is None else f"[{end.host}]:{end.port}" if ":" in end.host else f"{end.host}:{end.port}"
+    info = readable_service_info(bookie, driver.bookies.info(bookie))
+    end = info.client_endpoint() if info else None
+    return end.address if end else None
