@@ -299,6 +299,10 @@ class ReadHandle(Reading):
 
     async def close(self) -> None:
         """Stop following the ledger's metadata, and refuse further reads. Further calls do nothing."""
+        self._release()
+
+    def _release(self) -> None:
+        """Do what `close` does, for callers that cannot await it."""
         self._closed = True
         self._reading.close()
 

@@ -444,13 +444,13 @@ class BookKeeper:
         handle = await self._aio.create_ledger_advanced(ledger, **wanted)
         return AdvancedWriteHandle(self._thread, handle, self._aio.bookie_client)
 
-    async def _delete_unowned(self, handle: WriteHandle | AdvancedWriteHandle) -> None:
+    def _delete_unowned(self, handle: WriteHandle | AdvancedWriteHandle) -> None:
         writer = handle._handle.writer
         writer.stop()
         self._aio.give_back(writer.known)
 
-    async def _close_unowned(self, handle: ReadHandle) -> None:
-        await handle._handle.close()
+    def _close_unowned(self, handle: ReadHandle) -> None:
+        handle._handle._release()
 
     async def _metrics(self) -> list[Family]:
         return self._aio.metrics()

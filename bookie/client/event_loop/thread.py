@@ -8,6 +8,7 @@ first, so that it does not use what is being torn down.
 import asyncio
 import atexit
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -21,9 +22,14 @@ from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
 __all__ = ["LoopThread", "NOT_STARTED"]
 
 T = TypeVar("T")
-Unclaimed: TypeAlias = Callable[[T], Coroutine[Any, Any, None]]
+Unclaimed: TypeAlias = Callable[[T], None]
+"""Gives back a result that nobody takes. It runs on the event loop, and does not wait: a client that is closed at once
+must not end its session before.
+"""
 JOIN_S_MAX = 10.0
 NOT_STARTED = "this BookKeeper is not started: use it in a with statement, or call start()"
+
+log = logging.getLogger(__name__)
 
 
 class LoopThread:
@@ -47,8 +53,6 @@ class LoopThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: set[Future[Any]] = set()
-        self._giving: set[asyncio.Future[None]] = set()
-        """What is done with results that came too late. Event loop."""
         self._refusal: BookKeeperError = IllegalOperation(NOT_STARTED)
         self.alive = False
         self._ended = False
@@ -86,8 +90,8 @@ class LoopThread:
     ) -> Future[T]:
         """Run a coroutine on the loop, and return a future of its result. Raises ClientClosed or IllegalOperation.
 
-        It ends with RequestTimeout after `limit_s` seconds; None means no limit. `unclaimed` is run with the result of
-        a call that has ended when its future is cancelled.
+        It ends with RequestTimeout after `limit_s` seconds; None means no limit. `unclaimed` is called with the result
+        of a call that has ended when its future is cancelled.
         """
         if self._loop is None or not self.alive:
             call.close()
@@ -141,9 +145,7 @@ class LoopThread:
 
     def _give_back(self, task: asyncio.Task[T], owner: Future[T], unclaimed: Unclaimed[T]) -> None:
         if owner.cancelled() and not task.cancelled() and task.exception() is None:
-            giving = asyncio.ensure_future(unclaimed(task.result()))  # before a call that closes the client
-            self._giving.add(giving)
-            giving.add_done_callback(self._giving.discard)
+            unclaimed(task.result())
 
     def _abandon(
         self,
@@ -168,7 +170,7 @@ class LoopThread:
         """Run a coroutine on the loop, and return its result. If the wait is interrupted, cancel the coroutine.
 
         `timeout` is in seconds; see `limit`. Raises RequestTimeout, by which time the coroutine has ended. `unclaimed`
-        is run with a result that comes too late for a wait that was interrupted.
+        is called with a result that comes too late for a wait that was interrupted.
         """
         try:
             self.check()
@@ -182,8 +184,16 @@ class LoopThread:
             return future.result()
         except BaseException:
             if future is not None and not future.cancel() and unclaimed is not None and future.exception() is None:
-                self.submit(unclaimed(future.result()))
+                self._soon(unclaimed, future.result())
             raise
+
+    def _soon(self, unclaimed: Unclaimed[T], result: T) -> None:
+        """Give a result back on the loop, before calls that are made from now on."""
+        assert self._loop is not None
+        try:
+            self._loop.call_soon_threadsafe(unclaimed, result)
+        except RuntimeError:  # the loop has ended, and with it all that was to be given back
+            log.info("a result came too late, when its client was closed: %r", result)
 
     def stop(self) -> None:
         """End the loop and the thread. Further calls do nothing."""

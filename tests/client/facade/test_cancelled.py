@@ -1,12 +1,15 @@
 """Calls of the asyncio client that are cancelled wherever they wait: nothing is skipped, repeated or left behind."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
 from bookie.client import BookKeeper as ThreadsBookKeeper
+from bookie.client import ReadHandle as ThreadsReadHandle
 from bookie.client.aio import BookKeeper
 from bookie.client.aio.reading import Batches, ReadHandle
 from bookie.client.event_loop.thread import LoopThread
@@ -84,25 +87,82 @@ def test_cancelled_futures_of_handles_leave_no_ledger(uri: str) -> None:
             bk._thread.run(tidied())
 
 
-def test_a_result_that_nobody_takes() -> None:
+async def nothing() -> None:
+    """Do nothing."""
+
+
+def test_a_result_of_a_call_that_cancels_its_own_future() -> None:
     """A call that ends just when its future is cancelled is given back."""
     given_back: Future[int] = Future()
     made: Future[Future[int]] = Future()
-
-    async def nothing() -> None:
-        pass
 
     async def call() -> int:
         (await asyncio.wrap_future(made)).cancel()
         return 5
 
-    async def give_back(result: int) -> None:
-        given_back.set_result(result)
+    thread = LoopThread("test", nothing, lambda: None)
+    thread.start()
+    try:
+        made.set_result(thread.submit(call(), unclaimed=given_back.set_result))
+        assert given_back.result(60) == 5
+    finally:
+        thread.stop()
+
+
+def test_a_result_that_nobody_takes() -> None:
+    """A call that ends just when its future is cancelled is given back before a client that is closed at once is."""
+    order: list[str] = []
+    held, go_on = threading.Event(), threading.Event()
+    started: Future[asyncio.Future[str]] = Future()
+
+    async def call() -> str:
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        started.set_result(answer)
+        return await answer
+
+    async def hold(answer: asyncio.Future[str]) -> None:
+        answer.set_result("given back")  # the call ends in the loop's next round, in which the client is closed
+        held.set()
+        assert go_on.wait(60)
+
+    async def close() -> None:
+        order.append("closed")
 
     thread = LoopThread("test", nothing, lambda: None)
     thread.start()
     try:
-        made.set_result(thread.submit(call(), unclaimed=give_back))
-        assert given_back.result(60) == 5
+        future = thread.submit(call(), unclaimed=order.append)
+        holding = thread.submit(hold(started.result(60)))
+        assert held.wait(60)
+        assert future.cancel()
+        closing = thread.submit(close())
+        go_on.set()
+        holding.result(60)
+        closing.result(60)
+        thread.run(nothing())
+        assert order == ["given back", "closed"]
     finally:
+        go_on.set()
         thread.stop()
+
+
+def test_a_reader_that_nobody_takes(uri: str) -> None:
+    """A reader whose future is cancelled too late is closed: it does not watch its ledger any more."""
+    opened: Future[ReadHandle] = Future()
+    made: Future[Future[ThreadsReadHandle]] = Future()
+    with ThreadsBookKeeper(uri) as bk, bk.create_ledger() as writer:
+        really: Any = bk._open
+
+        async def late(*given: Any, **named: Any) -> ThreadsReadHandle:
+            reader: ThreadsReadHandle = await really(*given, **named)
+            assert reader._handle._reading.view._watch is not None
+            (await asyncio.wrap_future(made)).cancel()
+            opened.set_result(reader._handle)
+            return reader
+
+        bk._open = late  # type: ignore[method-assign]
+        made.set_result(bk.open_ledger_async(writer.id, recovery=False))
+        reader = opened.result(60)
+        bk._thread.run(nothing())
+        assert reader._reading.view._watch is None
+        assert "closed handle" in repr(reader)
