@@ -46,6 +46,7 @@ def warm(ledger: WriteHandle, first: int = 0, patience_s: float = WAIT_S) -> int
         assert time.monotonic() < until, "no entry was added directly"
         for peer in direct._bookies._peers.values():
             peer.direct._connector._patience_s = patience_s
+        nothing_owed(ledger)  # else more connections are begun, and one may be too young when it comes
         got = direct.append(payload(entry))
         well = well + 1 if type(got) is int else 0
         if not isinstance(got, int):
