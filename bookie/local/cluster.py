@@ -2,7 +2,9 @@
 they are in a store of their own.
 """
 
+import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -106,7 +108,7 @@ class LocalBookie:
             text = line.readline() if readable else ""
         if not text:
             self.kill()
-            raise StartRefused(f"{self.name} did not start; the end of {self.log}: {self._last_words()}")
+            raise StartRefused(f"{self.name} did not start: {self._last_words()} (the end of {self.log})")
         address, *facts = text.split()
         named = dict(fact.split("=", 1) for fact in facts)
         self.address, self.admin = _endpoint(address), _endpoint(named["admin"])
@@ -159,7 +161,9 @@ class LocalBookie:
 
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return lines[-1] if lines else "it is empty"
+        last = lines[-1] if lines else "its log is empty"
+        message = re.search(r' msg=("(?:[^"\\]|\\.)*")', last)
+        return str(json.loads(message[1])) if message else last
 
 
 class LocalCluster:

@@ -222,7 +222,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_text(one)}" for key, one in value.items())
     if isinstance(value, (list, tuple, set, frozenset)):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_text, value)) or "-"
     return str(value)
 
 

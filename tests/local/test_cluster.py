@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import socket
 import signal
 import subprocess
 import sys
@@ -75,6 +76,12 @@ def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     """The error has the line of the bookie's log that says why, and the other bookies are stopped."""
     with pytest.raises(StartRefused, match=r"bookie-1 did not start.*flushInterval"):
         LocalCluster(2, directory=tmp_path, flushInterval="never").start()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartRefused) as refused:
+            LocalCluster(1, directory=tmp_path / "other", port=port).start()
+    assert str(refused.value).startswith(f"bookie-1 did not start: bookiePort={port}: ")
+    assert "level=" not in str(refused.value)
     with pytest.raises(IncorrectParameter, match="at least one"):
         LocalCluster(0)
 

@@ -93,11 +93,11 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def ran(directory: Path, *words: str) -> str:
-    """Return the output of a Python program in a process of its own, because this process already has a session."""
+def ran(directory: Path, *words: str, program: str = sys.executable) -> str:
+    """Return the output of a program, Python by default, in a process of its own: this one already has a session."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, *words],
+        [program, *words],
         env=environment,
         cwd=directory,
         capture_output=True,
@@ -115,6 +115,21 @@ def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_
     with world.client as client:
         client.logs.create("far", [world.ledger(count) for count in (300, 30)])
     printed = ran(tmp_path, "-c", PROGRAM, master, world.uri, json.dumps(CONF))
+    assert printed.splitlines() == ["330 2 3300", "2 330"]
+
+
+def test_a_program_that_is_submitted(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
+    """As docs/spark.md says for client mode: the interpreters are named, and the formats need no jar."""
+    import pyspark
+
+    world = SparkCluster(spark, bookie_cluster.uri)
+    with world.client as client:
+        client.logs.create("far", [world.ledger(count) for count in (300, 30)])
+    (tmp_path / "program.py").write_text(PROGRAM)
+    conf = CONF | {"spark.pyspark.driver.python": sys.executable, "spark.pyspark.python": sys.executable}
+    words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    submit = str(Path(pyspark.__file__).parent / "bin/spark-submit")
+    printed = ran(tmp_path, *words, "--master", master, "program.py", master, world.uri, "{}", program=submit)
     assert printed.splitlines() == ["330 2 3300", "2 330"]
 
 
