@@ -107,7 +107,7 @@ def test_timeout_keeps_its_name(peer: WirePeer) -> None:
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         with pytest.raises(RequestTimeout, match="read of ledger 7, last entry: no answer in time"):
             channel.read_last(7)
-        with pytest.raises(RequestTimeout, match="not sent, 1 requests are unanswered"):
+        with pytest.raises(RequestTimeout, match="not sent, 1 unanswered request"):
             channel.fence(7, KP)
         channel.timeout_s = 60.0  # later requests are answered, however slow this machine is
         assert peer.request().flags == 0

@@ -3,8 +3,8 @@
 import json
 import os
 import select
-import socket
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request

@@ -28,6 +28,7 @@ from bookie.client.wire.security import Security, Transport
 from bookie.client.wire.unanswered import Unanswered
 from bookie.client.wire.unreachable import unreachable
 from bookie.errors import BookieUnavailable, BookKeeperError, ClientClosed, RequestTimeout
+from bookie.plural import counted
 
 TICK_S = 1.0
 
@@ -133,7 +134,7 @@ class ThreadedConnection(Connection):
             self._raise_if_broken()
             deadline = deadline or time.monotonic() + self.timeout_s
             if not self._changed.wait(deadline - time.monotonic()):
-                unanswered = f"{len(self._unanswered)} requests are unanswered"
+                unanswered = counted(len(self._unanswered), "unanswered request")
                 raise RequestTimeout(f"{self.address}: {what}: not sent, {unanswered}")
         self._raise_if_broken()
 

@@ -10,6 +10,7 @@ from bookie.client.placement.pool import Pool
 from bookie.client.placement.weights import Limits, limits_of
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import NotEnoughBookies
+from bookie.plural import counted
 
 __all__ = ["not_enough", "Policy"]
 
@@ -145,7 +146,7 @@ class Policy(Placement):
 def not_enough(count: int, writable: Collection[str], excluded: Collection[str], why: str = "") -> NotEnoughBookies:
     """Return the error, with the number of bookies that exist."""
     out = sum(bookie in writable for bookie in set(excluded))
-    present = (
-        f"{len(writable)} are writable" + (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
-    )
-    return NotEnoughBookies(f"{count} bookies needed, {present}: start more bookies, or request a smaller ensemble")
+    present = f"{len(writable)} {'is' if len(writable) == 1 else 'are'} writable"
+    present += (f", {out} of them excluded" if out else "") + (f", {why}" if why else "")
+    needed = f"{counted(count, 'bookie')} needed"
+    return NotEnoughBookies(f"{needed}, {present}: start more bookies, or request a smaller ensemble")

@@ -25,6 +25,7 @@ from bookie.client.replication.sources import Sources
 from bookie.client.replication.target import Target
 from bookie.errors import BookKeeperError, ClientClosed, ReplicationError
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
+from bookie.plural import counted
 
 __all__ = ["Rewriter", "Run", "Runs"]
 
@@ -89,7 +90,8 @@ class Rewriter:
         closed = [part for part in bad if part.closed]
         await self._copier.replicate_all(known, closed)
         if lost:
-            raise ReplicationError(f"{len(lost)} entries are on no other replica; the first one: {lost[0]}")
+            entries = counted(len(lost), "entry")
+            raise ReplicationError(f"no valid replica is left of {entries}; the first one: {lost[0]}")
         if len(closed) < len(bad):
             return "open"
         return "copied" if closed else state

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bookie.durable import write_file
+from bookie.plural import counted
 from bookie.spark.findings import FINDINGS, ledgers_unread, remedies
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
@@ -158,7 +159,8 @@ def _tell(job: Job, done: dict[str, dict[str, Any]], target: Path, ignore: tuple
         {"Findings by bookie": bar_plot(bars, "replicas")},
         rows,
         [
-            f"{sum(sums.values())} replicas were checked; {findings} findings. The table findings/ lists them.",
+            f"{counted(sum(sums.values()), 'replica')} checked; {counted(findings, 'finding')}.",
+            "The table findings/ lists them.",
             *advice,
         ],
     )

@@ -10,6 +10,7 @@ import click
 
 from bookie.durable import write_file
 from bookie.errors import IllegalOperation
+from bookie.plural import counted
 from bookie.spark.findings import counts_left, parts_found, remedies
 from bookie.spark.job import Cluster, Job, with_cluster, with_job, with_spark
 from bookie.spark.job_options import format_option, ledgers_option, target_option, unit_option
@@ -259,6 +260,7 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
         row["bookie_id"]: {"closed": float(row["parts"] - row["open"]), "open": float(row["open"])}
         for row in plan["bookies"]
     }
+    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(states.items()))
     text = page(
         "Re-replication",
         {
@@ -269,8 +271,8 @@ def _tell(job: Job, state: State, unfinished: dict[str, Any], target: Path) -> i
         },
         plan["bookies"],
         [
-            f"{plan['ledgers']} ledgers; {', '.join(f'{count} {name}' for name, count in sorted(states.items()))}.",
-            f"{sums['entries']} entries with {sums['bytes']} bytes were copied.",
+            f"{counted(plan['ledgers'], 'ledger')}: {outcomes}.",
+            f"copied: {counted(sums['entries'], 'entry')} with {counted(sums['bytes'], 'byte')}.",
         ],
     )
     write_file(target / "report.html", text.encode())

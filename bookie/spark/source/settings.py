@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from bookie.client import DigestType
 from bookie.client.ledgers.opening import digest_type_of
 from bookie.errors import IncorrectParameter
+from bookie.plural import counted
 from bookie.spark.options import Cluster, Options
 from bookie.spark.schemas import BOOKKEEPER, Table
 
@@ -151,7 +152,7 @@ class SourceSettings:
         if self.ledger_filter:
             parts = (f"!{key}" if value is None else f"{key}={value}" for key, value in self.ledger_filter)
             return "ledgers with " + ",".join(parts)
-        return f"{len(self.ledgers)} ledgers"
+        return counted(len(self.ledgers), "ledger")
 
 
 def _pairs(options: Options) -> tuple[tuple[str, str | None], ...]:

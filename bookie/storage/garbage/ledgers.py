@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bookie.errors import BookKeeperError
+from bookie.plural import counted
 from bookie.storage.garbage.contracts import Ledgers, Metadata, Standing
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids, candidates, too_many, whole_listing
@@ -200,7 +201,7 @@ class LedgerCollector:
         log.info("over-replicated ledgers deleted", extra={"ledgers": seen_twice.size})
 
     def _delete(self, ledgers: Ids, local: Local) -> None:
-        self.doing = f"deleting {ledgers.size} ledgers"
+        self.doing = f"deleting {counted(ledgers.size, 'ledger')}"
         each = zip(self._directories, local.by_directory, self._counters.directories, strict=True)
         for directory, ids, counters in each:
             mine = np.intersect1d(ledgers, ids, assume_unique=True)

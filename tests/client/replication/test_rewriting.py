@@ -82,7 +82,7 @@ def test_what_nobody_has(cluster: Cluster) -> None:
     row, other = rewritten(cluster, {ledger: {two: [Run(0, 9)]}, fine: {two: [Run(10, 20)]}})
     assert (row.state, row.entries) == ("failed", 9)
     assert row.error.startswith(
-        f"1 entries are on no other replica; the first one: ledger {ledger}, entry 4: no replica has a valid copy"
+        f"no valid replica is left of 1 entry; the first one: ledger {ledger}, entry 4: no replica has a valid copy"
     )
     assert (other.state, other.entries) == ("complete", 0)
 
@@ -117,6 +117,6 @@ def test_who_differs_is_no_source(cluster: Cluster) -> None:
     (row,) = rewritten(cluster, {nobodys: {bookie: [Run(5, 5, differs=True)] for bookie in (one, two)}})
     assert (row.state, row.entries) == ("failed", 0)
     assert row.error.startswith(
-        f"2 entries are on no other replica; the first one: ledger {nobodys}, entry 5: no replica"
+        f"no valid replica is left of 2 entries; the first one: ledger {nobodys}, entry 5: no replica"
     )
     assert "differs from the others" in row.error

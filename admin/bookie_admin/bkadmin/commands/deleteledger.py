@@ -2,6 +2,7 @@
 
 import click
 
+from bookie.plural import counted
 from bookie.terminal.output import done
 from bookie_admin.bkadmin.options import ID, Cluster, sure, with_cluster, with_dry_run, with_output, with_yes
 
@@ -18,7 +19,7 @@ def command(*, ledger: int, cluster: Cluster, output: str, yes: bool, dry_run: b
     """
     with cluster.open() as driver:
         found = driver.ledgers.read(ledger)
-        about = f"ledger {ledger} ({found.value.state.name}, {found.value.length} bytes)"
+        about = f"ledger {ledger} ({found.value.state.name}, {counted(found.value.length, 'byte')})"
         if not sure(f"permanently delete {about}?", yes=yes, dry_run=dry_run, output=output):
             return
         driver.ledgers.delete(ledger, found.version)

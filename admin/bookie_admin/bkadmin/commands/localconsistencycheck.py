@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bookie.plural import counted
 from bookie.storage.layout import current
 from bookie.terminal.lazy import EXIT_PARTIAL
 from bookie.terminal.output import progress_bar, show
@@ -35,7 +36,12 @@ def logs(files: Directories, progress: Any) -> list[dict[str, Any]]:
     from bookie.storage.tools.check_logs import check_logs  # noqa: PLC0415
 
     return [
-        {"path": one.path, "sound": one.sound, "records": one.records, "problem": one.problem or one.map_problem}
+        {
+            "path": one.path,
+            "sound": one.sound,
+            "records": one.records,
+            "problem": one.problem or one.map_problem or None,
+        }
         for directory in files.ledgers
         for one in check_logs(current(directory), progress=progress)
     ]
@@ -52,7 +58,7 @@ def journals(files: Directories) -> list[dict[str, Any]]:
         mine = (one for one in marks if one.journal == position and one.counts)
         mark = next(((one.file_id or 0, one.offset or 0) for one in mine), (0, 0))
         rows += [
-            {"path": one.path, "sound": one.sound, "records": one.records, "problem": one.problem}
+            {"path": one.path, "sound": one.sound, "records": one.records, "problem": one.problem or None}
             for one in check_journals(current(directory), mark)
         ]
     return rows
@@ -72,7 +78,8 @@ def indexes(files: Directories) -> list[dict[str, Any]]:
             rows.append({"path": str(index), "sound": False, "records": None, "problem": str(error)})
             continue
         first = next(iter(found.wrong), None)
-        problem = "" if found.sound else f"{found.wrong_count} entries are not where the index says"
-        problem += f"; the first: ledger {first.ledger}, entry {first.entry}: {first.why}" if first else ""
+        problem = None if found.sound else f"not where the index says: {counted(found.wrong_count, 'entry')}"
+        if problem and first:
+            problem += f"; the first: ledger {first.ledger}, entry {first.entry}: {first.why}"
         rows.append({"path": str(index), "sound": found.sound, "records": found.entries, "problem": problem})
     return rows

@@ -2,6 +2,7 @@
 
 import click
 
+from bookie.plural import counted
 from bookie.terminal.output import done, show
 from bookie_admin.bkadmin.options import Cluster, log_names, sure, with_cluster, with_dry_run, with_output, with_yes
 
@@ -54,8 +55,8 @@ def command(
             rows = [{"ledger": ledger} for ledger in found.value.ledgers]
             show(output, "ledgers", rows, log=name, version=found.version, writers=commits)
         elif order == "delete":
-            held = len(driver.logs.read(name).value.ledgers)
-            question = f"delete log {name}, a list of {held} ledgers? The ledgers stay, but no log names them any more."
+            held = counted(len(driver.logs.read(name).value.ledgers), "ledger")
+            question = f"delete log {name}, a list of {held}? The ledgers stay, but no log names them any more."
             if sure(question, yes=yes, dry_run=dry_run, output=output):
                 driver.logs.delete(name)
                 done(output, f"deleted log {name}", log=name, deleted=True)

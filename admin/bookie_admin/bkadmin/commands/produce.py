@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from bookie.plural import counted
 from bookie.terminal.output import Bytes, done
 from bookie_admin.bkadmin.options import Cluster, log_names, with_cluster, with_output
 
@@ -60,5 +61,5 @@ def command(*, name: str | None, cluster: Cluster, output: str, password: str, *
             entries, size = entries + 1, size + len(data)
         if added is not None:
             added.result()
-    text = f"ledger {ledger.id}: {entries} entries, {Bytes(size)}"
+    text = f"ledger {ledger.id}: {counted(entries, 'entry')}, {Bytes(size)}"
     done(output, text, ledger=ledger.id, entries=entries, bytes=size)

@@ -90,7 +90,7 @@ def held(admin: AdminPort, ledger: int, first: int, last: int | None, *, payload
     request = pb.EntriesRequest(ledger=ledger, first=first, last=-1 if last is None else last)
     with admin.open() as port:
         for one in port.stream(port.stub(StoredStub).ReadEntries, request):
-            row: dict[str, Any] = {"entry": one.entry, "bytes": len(one.payload), "problem": one.problem}
+            row: dict[str, Any] = {"entry": one.entry, "bytes": len(one.payload), "problem": one.problem or None}
             if payloads:
                 row["data"] = text(one.payload[: SHOWN + 1])
             yield row

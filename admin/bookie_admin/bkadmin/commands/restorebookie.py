@@ -38,7 +38,7 @@ def command(context: click.Context, /, *, bookie: str, query: bool, cluster: Clu
             "missing": one.missing,
             "copied": one.copied,
             "lost": list(one.lost),
-            "problem": one.problem,
+            "problem": one.problem or None,
         }
         for one in report.incomplete
     ]
