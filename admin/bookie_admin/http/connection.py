@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bookie.server.logs.throttle import LogThrottle
+from bookie.log_throttle import LogThrottle
 from bookie_admin.door import Visitor
 
 __all__ = ["Connection", "Patience"]

@@ -25,12 +25,16 @@ from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from bookie.errors import BookKeeperError, MetadataStoreError
+from bookie.log_throttle import LogThrottle
 
 T = TypeVar("T")
 LOST_ANSWER = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
 RECONNECT_DELAY_S_MAX = 1.0
 POLL_S = 0.05
+RECONNECT_LOG_S = 60.0
 log = logging.getLogger(__name__)
+kazoo_log = logging.getLogger(f"{__name__}.kazoo")
+kazoo_log.addFilter(LogThrottle(RECONNECT_LOG_S))  # in an outage kazoo logs each attempt to connect
 
 
 class ZooKeeperSession:
@@ -53,7 +57,11 @@ class ZooKeeperSession:
             return
         reconnect = KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_S_MAX)
         client = KazooClient(
-            hosts=self.hosts, timeout=self.timeout_s, default_acl=self.acl, connection_retry=reconnect, logger=log
+            hosts=self.hosts,
+            timeout=self.timeout_s,
+            default_acl=self.acl,
+            connection_retry=reconnect,
+            logger=kazoo_log,
         )
         client.add_listener(lambda state: self._state_changed(client, state))
         try:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bookie.log_throttle import LogThrottle
 from bookie.pb import wire_pb2 as wire
-from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 
 __all__ = ["BookieInfo", "capacity", "Capacity", "Load"]

@@ -5,8 +5,8 @@ import logging
 from bookie._fast.store.entry_ranges import entry_ranges
 from bookie._fast.store.storage import StorageEngine
 from bookie.availability import encode, encode_periodic
+from bookie.log_throttle import LogThrottle
 from bookie.pb import wire_pb2 as wire
-from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 
 __all__ = ["EntryList"]

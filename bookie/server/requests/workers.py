@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 from bookie._fast.server import policy
 from bookie._fast.server.policy import PolicyRequests, Task
+from bookie.log_throttle import LogThrottle
 from bookie.pb import wire_pb2 as wire
 from bookie.server.logs.rejections import Rejection
-from bookie.server.logs.throttle import LogThrottle
 from bookie.server.requests import replies
 from bookie.server.requests.authentication import Authentication, UserCounts
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from bookie.server.logs.throttle import LogThrottle
+from bookie.log_throttle import LogThrottle
 
 
 def record(text: str, ledger: int) -> logging.LogRecord:
@@ -13,7 +13,7 @@ def record(text: str, ledger: int) -> logging.LogRecord:
 def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
     """Records that differ only in their fields are of one kind; the next line has the number of those left out."""
     now = [100.0]
-    throttle = LogThrottle(lambda: now[0])
+    throttle = LogThrottle(clock=lambda: now[0])
     assert throttle.filter(record("a", 1))
     assert [throttle.filter(record("a", ledger)) for ledger in (2, 3, 4)] == [False] * 3
     assert throttle.filter(record("b", 1))
@@ -29,5 +29,5 @@ def test_one_a_second_of_each_kind_and_the_rest_counted() -> None:
 def test_nothing_is_said_of_none_left_out() -> None:
     """Without records left out, that field is missing."""
     first = record("a", 1)
-    assert LogThrottle(lambda: 0.0).filter(first)
+    assert LogThrottle(clock=lambda: 0.0).filter(first)
     assert "left_out" not in first.__dict__

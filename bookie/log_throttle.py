@@ -1,4 +1,4 @@
-"""A limit on log lines that peers can cause: one per second of each kind, with the number of those left out."""
+"""A limit on log lines that peers or outages can cause: one of each kind in a while, which counts those left out."""
 
 import logging
 import threading
@@ -11,10 +11,16 @@ PAUSE_S = 1.0
 
 
 class LogThrottle(logging.Filter):
-    """A filter for a logger. Records with the same text, before arguments are inserted, are of one kind. Any thread."""
+    """A filter for a logger. Records with the same text, before arguments are inserted, are of one kind. Any thread.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Args:
+        pause_s: The seconds between two records of one kind.
+        clock: Returns the present time in seconds.
+    """
+
+    def __init__(self, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._pause_s = pause_s
         self._clock = clock
         self._lock = threading.Lock()
         self._kinds: dict[str, tuple[float, int]] = {}  # when the next may be logged, and how many were left out
@@ -24,7 +30,7 @@ class LogThrottle(logging.Filter):
         now = self._clock()
         with self._lock:
             due, left_out = self._kinds.get(record.msg, (now, 0))
-            self._kinds[record.msg] = (due, left_out + 1) if now < due else (now + PAUSE_S, 0)
+            self._kinds[record.msg] = (due, left_out + 1) if now < due else (now + self._pause_s, 0)
         if now >= due and left_out:
             record.__dict__["left_out"] = left_out
         return now >= due
