@@ -27,6 +27,8 @@ class Command(NamedTuple):
 
     section: str
     summary: str
+    example: str = ""
+    """What may follow its name on a command line, if its help has no examples of its own."""
 
 
 class LazyGroup(click.Group):
@@ -64,6 +66,8 @@ class LazyGroup(click.Group):
         command = module.command
         assert isinstance(command, click.Command)
         command.name = name
+        if example := self._catalogue[name].example:
+            command.epilog = f"\b\nEXAMPLE\n  {self.name} {name} {example}"
         return command
 
     def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
