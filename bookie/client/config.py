@@ -179,7 +179,11 @@ class ClientConfig(SettingsOf):
     """The highest number of bytes that one range of batches reads ahead. Ours."""
 
     # Recovery and replication.
-    recovery_read_batch: int = key("recoveryReadBatchSize", 1, low=1)
+    recovery_read_batch: int = key("recoveryReadBatchSize", 64, low=1)
+    """The highest number of entries that a recovery reads at the same time; it begins with one, and doubles their
+    number with each entry that it finds, within `bytes_in_flight_max`. Apache BookKeeper's default is 1, which costs a
+    round trip for each entry.
+    """
     recovery_batch_reads: bool = key("recoveryBatchReadEnabled", default=True)
     """Whether ledgers are copied with batch reads where bookies support them and `batch_read_enabled` is set. Apache
     BookKeeper's default is false.

@@ -20,6 +20,7 @@ context        what all ledgers of a client share
 creating       create a ledger
 opening        open a ledger: check password and digest type
 recovery       determine where a ledger ends, and close it
+read_ahead     how many entries a recovery reads at the same time
 fencing        fence a ledger on its bookies
 members        which bookies are registered
 reader         the core of a read handle

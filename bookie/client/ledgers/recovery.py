@@ -4,7 +4,7 @@
 2. Fence a bookie in every ack quorum of the last ensemble, so that no add of the writer can be acknowledged any more.
 3. Read entries from the highest LAC on. Every ack quorum has a fenced bookie that holds each acknowledged entry. An
    entry is therefore missing only if so many replicas say so that the others are no ack quorum; errors and missing
-   answers prove nothing.
+   answers prove nothing. Entries behind it may have been read ahead: they are not part of the ledger.
 4. Write each entry that was found to its whole write set again, so that all readers see it from now on. The LAC in
    these entries is the one of step 3: if this recovery dies, the next one must not trust what only this one knew.
 5. Set the metadata to CLOSED, with the last entry found. If there are several recoveries, the first to do so decides.
@@ -20,6 +20,7 @@ from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.fencing import Fencing
 from bookie.client.ledgers.metadata_loop import Known, change_metadata, closed_at, with_segment
 from bookie.client.ledgers.race import MISSING, Patience, Race
+from bookie.client.ledgers.read_ahead import ReadAhead
 from bookie.client.ledgers.writer import LedgerWriter, Recovered
 from bookie.client.wire.answers_v3 import ReadAnswer
 from bookie.client.wire.flags import Flags
@@ -132,10 +133,11 @@ class _Recovery:
     async def _put_again(self, writer: LedgerWriter, first: int) -> int:
         """Read entries from `first` on until one is missing, and write them again. Returns how many were found."""
         reads: deque[asyncio.Task[OpenedEntry]] = deque()
+        ahead = ReadAhead(self._context.config)
         following = first
         try:
             while True:
-                while len(reads) < self._context.config.recovery_read_batch:
+                while len(reads) < ahead.count:
                     reads.append(asyncio.ensure_future(self._read(following)))
                     following += 1
                 try:
@@ -143,6 +145,7 @@ class _Recovery:
                 except MISSING:
                     break
                 reads.popleft()
+                ahead.found(len(entry.payload))
                 writer.expect_length(entry.length - len(entry.payload))
                 await writer.append_async(entry.payload)
         finally:

@@ -78,8 +78,9 @@ CLIENT = Group(
         Key("passwd", "", str, "", "Password of ledgers whose metadata do not tell it."),
         Key("enableDigestTypeAutodetection", "", bool, "true", "Whether the digest in the metadata has precedence."),
         Key("batchReadEnabled", "", bool, "true", "Read in batches from bookies that support them."),
-        Key("recoveryReadBatchSize", "", int, "1", "Number of concurrent reads while a ledger is recovered.", low=1,
-            high=100_000),
+        Key("recoveryReadBatchSize", "", int, "64", "Maximum number of concurrent reads while a ledger is recovered."
+            " There is one at first, and twice as many with each entry that is found.", low=1, high=100_000,
+            differs="1, a round trip for each entry"),
         Key("stickyReadSEnabled", "", bool, "false", "Read a ledger from one bookie as long as it answers."),
         Key("reorderReadSequenceEnabled", "", bool, "true", "Read from slow or failed bookies last."),
         Key("readReorderThresholdPendingRequests", "", int, "0", "Read from the least busy replica first if the first"

@@ -4,6 +4,7 @@ Real bookies, with failures between them and the recovering client.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -69,7 +70,7 @@ class Trouble:
     def __init__(self, bookies: Any, hangs: str, slow: str) -> None:
         self._bookies, self._hangs, self._slow = bookies, hangs, slow
         self._copies: dict[int, int] = {}
-        self._complete: dict[int, asyncio.Event] = {entry: asyncio.Event() for entry in range(FOUND)}
+        self._complete: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._bookies, name)
