@@ -32,14 +32,15 @@ log = logging.getLogger(__name__)
 def check_workers(spark: "SparkSession") -> None:
     """Let the workers of a local session run the driver's interpreter, unless `PYSPARK_PYTHON` names another one.
 
-    That one is checked. Executors on other machines are not asked; a log line says which interpreter they will run.
+    That one is checked. Executors on other machines are not asked, but the driver must have their interpreter, too,
+    because it plans with it. A log line says which one they will run if none is named.
 
     Args:
         spark: the session; nothing is done for sessions of Spark Connect, whose workers belong to the server.
 
     Raises:
-        ConfigurationError: the interpreter cannot be started, has another version than the driver's, or lacks a
-            package.
+        ConfigurationError: the interpreter cannot be started, has another version than the driver's, lacks a
+            package, or is at a relative path that the driver does not have.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         return
@@ -50,6 +51,11 @@ def check_workers(spark: "SparkSession") -> None:
             log.warning(
                 "%s is not set, so executors run the python3 of their PATH; set it to an interpreter that has bookie",
                 VARIABLE,
+            )
+        elif os.sep in named and not os.path.exists(named):  # noqa: PTH110  # a Path would lose the leading ./
+            raise ConfigurationError(
+                f"{VARIABLE}={named}: the driver does not have it, and plans queries with it, too, when the formats are"
+                " registered; let Spark find the formats by itself, or link this path to an environment here"
             )
     elif not named:
         context.pythonExec = sys.executable

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -69,3 +71,19 @@ def test_an_interpreter_that_cannot_do_it_is_refused(elsewhere: Path, tmp_path: 
         assert says in str(refused.value)
         assert f"set it to {sys.executable}" in str(refused.value)
     interpreters._check(sys.executable)
+
+
+def test_a_relative_path_that_only_executors_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The driver plans with the interpreter of formats that are registered, so it must have it at the same place."""
+    far: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="spark://h1:7077"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    with pytest.raises(
+        ConfigurationError, match=r"PYSPARK_PYTHON=\./environment/bin/python: the driver does not have it"
+    ):
+        interpreters.check_workers(far)
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").touch()
+    interpreters.check_workers(far)
+    monkeypatch.setenv("PYSPARK_PYTHON", "python3")
+    interpreters.check_workers(far)

@@ -118,16 +118,19 @@ def test_two_executors_read_a_log(spark: Any, bookie_cluster: LocalCluster, tmp_
     assert printed.splitlines() == ["330 2 3300", "2 330"]
 
 
-def test_a_program_that_is_submitted(spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str) -> None:
-    """As docs/spark.md says for client mode: the interpreters are named, and the formats need no jar."""
+def test_a_program_that_is_submitted(
+    spark: Any, bookie_cluster: LocalCluster, tmp_path: Path, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/spark.md says for client mode: variables name the interpreters, and Spark finds the formats by itself."""
     import pyspark
 
     world = SparkCluster(spark, bookie_cluster.uri)
     with world.client as client:
         client.logs.create("far", [world.ledger(count) for count in (300, 30)])
-    (tmp_path / "program.py").write_text(PROGRAM)
-    conf = CONF | {"spark.pyspark.driver.python": sys.executable, "spark.pyspark.python": sys.executable}
-    words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    (tmp_path / "program.py").write_text(PROGRAM.replace("register(spark)", ""))
+    for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(variable, sys.executable)
+    words = [word for key, value in CONF.items() for word in ("--conf", f"{key}={value}")]
     submit = str(Path(pyspark.__file__).parent / "bin/spark-submit")
     printed = ran(tmp_path, *words, "--master", master, "program.py", master, world.uri, "{}", program=submit)
     assert printed.splitlines() == ["330 2 3300", "2 330"]
