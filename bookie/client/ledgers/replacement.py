@@ -2,7 +2,8 @@
 
 During a change nothing is acknowledged: the new segment starts after the last entry that was acknowledged before, and
 no entry from there on may have been confirmed on the bookies that are replaced. The new ensemble is used once it is in
-the metadata store.
+the metadata store. If all that is left are bookies that failed a moment ago, and that are still registered, it is used
+a little later: their connections may be refused at once, and changes must not follow each other without a pause.
 """
 
 import asyncio
@@ -24,6 +25,8 @@ __all__ = ["EnsembleChanges", "InMemory", "InStore", "Replacer", "still_open"]
 Avoided = Sequence[frozenset[str]]
 RETRY_S = 1.0
 ASKED_AGAIN_S = 0.1
+SECOND_CHANCE_S = 0.1
+"""How long a change waits that has chosen bookies which failed a moment ago, in seconds; at most as long as an add."""
 
 
 class EnsembleChanges(Protocol):
@@ -128,6 +131,7 @@ class Replacer:
         self._window = window
         self._movable = movable
         self._changes_max = config.ensemble_changes_max
+        self._pause_s = min(SECOND_CHANCE_S, config.add_timeout_s) if config.add_timeout_s > 0 else SECOND_CHANCE_S
         self._features = features
         self._unchanged = config.ensemble_change_feature
         self._suspects = Suspects(placement, config.bookie_failure_expiry_s)
@@ -161,6 +165,7 @@ class Replacer:
                 self._suspects.failed(failed.values(), now)
                 former = known.metadata.segments[-1].bookies
                 await self._changes.replace(known, failed, lambda: self._window.head, self._suspects.avoided(now))
-                self._suspects.chosen(set(known.metadata.segments[-1].bookies).difference(former))
+                if self._suspects.chosen(set(known.metadata.segments[-1].bookies).difference(former)):
+                    await asyncio.sleep(self._pause_s)
         finally:
             self.running = False

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Collection
+from typing import Any
+
+import pytest
 
 from bookie._fast.client.write_window import WriteWindow
 from bookie.client.config import ClientConfig
@@ -9,6 +12,7 @@ from bookie.client.entries.digest import Digest, DigestType
 from bookie.client.features import Features
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.replacement import InMemory, Replacer
+from bookie.client.ledgers.suspects import LATELY_S
 from bookie.client.placement.region import RegionPlacement
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, Segment
@@ -23,8 +27,8 @@ SECONDS_A_FAILURE = 5.0
 class Writer:
     """A writer whose bookies fail as soon as it has chosen them, if they are dead."""
 
-    def __init__(self, places: dict[str, str]) -> None:
-        config = ClientConfig()
+    def __init__(self, places: dict[str, str], **settings: Any) -> None:
+        config = ClientConfig(**settings)
         placement = placed_by(RegionPlacement, places, "/default-region/default-rack")
         digester = Digest.of(DigestType.CRC32C, b"").digester
         window = WriteWindow(digester, 7, (3, 3, 2), lambda _, error: error)
@@ -36,6 +40,15 @@ class Writer:
     def ensemble(self) -> tuple[str, ...]:
         """The bookies that are written to."""
         return self.known.metadata.segments[-1].bookies
+
+    async def refused(self, changes: int) -> float:
+        """Change the ensemble so many times, since the first bookie refuses connections at once. Return the seconds."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        for _ in range(changes):
+            self._replacer.waiting[0] = self.ensemble[0]
+            await self._replacer.run(self.known)
+        return now() - began
 
     async def replace(self, dead: Collection[str]) -> list[str]:
         """Replace dead bookies until there are none, and return those that failed."""
@@ -104,5 +117,34 @@ def test_bookies_are_suspected_for_a_while() -> None:
         await asyncio.sleep(ClientConfig().bookie_failure_expiry_s)
         await writer.replace(set(writer.ensemble).difference(ENSEMBLE))
         assert any(bookie.startswith("x") for bookie in writer.ensemble)
+
+    VirtualLoop().run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("settings", "pause_s"),
+    [({}, 0.1), ({"add_timeout_s": 0.03}, 0.03), ({"add_timeout_s": 0.0}, 0.1), ({"bookie_failure_expiry_s": 0}, 0.1)],
+)
+def test_changes_do_not_follow_each_other_without_a_pause(settings: dict[str, float], pause_s: float) -> None:
+    """Where all others are registered and refuse connections, each change but the first ones waits a little."""
+    places = {"x0": "/x/r", "x1": "/x/r", "x2": "/x/r", "y0": "/y/r", "z0": "/z/r"}
+
+    async def scenario() -> None:
+        writer = Writer(places, **settings)
+        assert await writer.refused(1) == 0
+        assert await writer.refused(50) >= 48 * pause_s
+
+    VirtualLoop().run(scenario())
+
+
+def test_a_change_to_a_bookie_that_has_not_failed_is_not_delayed() -> None:
+    """The first failures cost no time, and neither does a bookie that failed long ago."""
+
+    async def scenario() -> None:
+        writer = Writer({"x0": "/x/r", "x1": "/x/r", "y0": "/y/r", "z0": "/z/r"})
+        assert await writer.refused(1) == 0
+        await asyncio.sleep(LATELY_S)
+        assert await writer.refused(1) == 0
+        assert await writer.refused(1) > 0
 
     VirtualLoop().run(scenario())
