@@ -95,9 +95,6 @@ class ReplicationWorker:
         """Do one round with a ledger that we have locked. Returns whether it succeeded."""
         try:
             await self._round(claim)
-        except NoSuchLedgerMetadata:
-            log.info("ledger was deleted ledger=%d", claim.ledger)
-            await self._finish(claim)
         except BaseException as error:
             if not isinstance(error, BookKeeperError) or isinstance(error, ClientClosed):
                 await self._release(claim)
@@ -107,6 +104,14 @@ class ReplicationWorker:
         return claim.ledger not in self._failures
 
     async def _round(self, claim: Claim) -> None:
+        """Do what a ledger needs, and finish the claim if the ledger was deleted."""
+        try:
+            await self._replicate(claim)
+        except NoSuchLedgerMetadata:
+            log.info("ledger was deleted ledger=%d", claim.ledger)
+            await self._finish(claim)
+
+    async def _replicate(self, claim: Claim) -> None:
         """Copy what can be copied, then finish the claim, or hold it for a while."""
         known, lac = await self._open(claim.ledger)
         bad = await self._lacking(claim.ledger, known.metadata, lac)

@@ -1,6 +1,7 @@
 """Ledgers that lost replicas get new ones, on real bookies and metadata stores; each test has ledgers of its own."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from bookie.client.bookies.client import BookieClient
 from bookie.client.replication.contracts import Environment
 from bookie.client.replication.decommission import decommission
 from bookie.client.replication.service import serve
+from bookie.client.replication.stores import StoredQueue
 from bookie.client.replication.worker import ReplicationWorker
-from bookie.errors import IllegalOperation
+from bookie.errors import IllegalOperation, MetadataStoreError
 from bookie.metadata.records.ledger_metadata import LedgerState
+from bookie.metadata.records.replication import Claim
 from tests.client.replication.conftest import GHOST, PASSWORD, SIZE, Cluster, comes_true, until
 from tests.fixtures.closed_logs import closed_logs_of
 from tests.interop.payload import payload
@@ -241,6 +244,33 @@ def test_a_deleted_ledger_is_forgotten(cluster: Cluster) -> None:
         async with cluster.environment() as environment:
             await until(ReplicationWorker(environment).run(), comes_true(lambda: marked(999_999) is None))
             assert environment.counters.ledgers_failed == 0
+
+    asyncio.run(forget())
+
+
+def test_a_store_that_does_not_answer_at_the_end_of_a_deleted_ledger(cluster: Cluster) -> None:
+    """The worker goes on, lets the ledger go, and removes its mark in a later round."""
+    marked = cluster.driver.replication.marked
+    cluster.driver.replication.mark(999_998, [GHOST], 1)
+
+    class Failing(StoredQueue):
+        """A queue whose first claim cannot be finished."""
+
+        failures = 0
+
+        async def finish(self, claim: Claim) -> bool:
+            if not self.failures:
+                self.failures += 1
+                raise MetadataStoreError("the store does not answer")
+            return await super().finish(claim)
+
+    async def forget() -> None:
+        async with cluster.environment() as environment:
+            assert isinstance(environment.queue, StoredQueue)
+            queue = Failing(environment.queue._store)
+            worker = ReplicationWorker(replace(environment, queue=queue))
+            await until(worker.run(), comes_true(lambda: marked(999_998) is None))
+            assert (queue.failures, environment.counters.ledgers_failed) == (1, 1)
 
     asyncio.run(forget())
 
