@@ -13,6 +13,26 @@ from tests.reference import entry_log
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = 150
+AT_ONCE = f"""
+import sys, threading
+from pathlib import Path
+from bookie._fast.entrylog.set import EntryLogSet
+from tests.reference import entry_log
+def write(directory):
+    logs = EntryLogSet(directory, active_max={LOGS})
+    for at in range(5):
+        for ledger in range({LOGS}):
+            logs.append(ledger, entry_log.entry(ledger, at, bytes(5000)))
+        logs.sync()
+root = Path(sys.argv[1])
+threads = [threading.Thread(target=write, args=(root / str(at),)) for at in range(3)]
+for at, thread in enumerate(threads):
+    (root / str(at)).mkdir()
+    thread.start()
+for thread in threads:
+    thread.join()
+print("synced", flush=True)
+"""
 BODY = f"""
 import sys
 from pathlib import Path
@@ -28,11 +48,11 @@ import os; os._exit(0)
 """
 
 
-def written(directory: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def written(directory: Path, environment: dict[str, str], body: str = BODY) -> subprocess.CompletedProcess[str]:
     """Write logs of many ledgers, synced by one call, in a process that then exits without closing them."""
     directory.mkdir()
     return subprocess.run(
-        [sys.executable, "-c", BODY, str(directory)],
+        [sys.executable, "-c", body, str(directory)],
         cwd=ROOT,
         env={**os.environ, **environment},
         check=False,
@@ -70,3 +90,11 @@ def test_by_the_kernel(tmp_path: Path) -> None:
     child = written(tmp_path / "logs", {})
     assert child.stdout == "synced\n", child.stderr
     assert found(tmp_path / "logs") == LOGS
+
+
+def test_of_several_directories_at_once(tmp_path: Path) -> None:
+    """Each caller gets the results of its own files, while others sync theirs."""
+    child = written(tmp_path / "logs", {}, AT_ONCE)
+    assert child.stdout == "synced\n", child.stderr
+    for directory in (tmp_path / "logs").iterdir():
+        assert [len(entry_log.scan(path.read_bytes()).records) for path in directory.glob("*.log")] == [5] * LOGS

@@ -1,7 +1,7 @@
 """fdatasync of many files at once, so that the disk serves many of them with one flush of its cache.
 
-It uses the kernel's asynchronous I/O, which runs each waiting sync in a thread of the kernel. Any thread; a process
-runs one call at a time.
+It uses the kernel's asynchronous I/O, which runs each waiting sync in a thread of the kernel. Any thread; calls of
+several threads do not wait for each other.
 """
 cdef enum:
     SYNCS_MOST = 64
