@@ -1,6 +1,7 @@
-"""A million ledgers in one directory: their memory, and the latency of adds while 100,000 of them are flushed.
+"""A million ledgers in one directory: their memory, the time of a start that replays them, and the latency of adds
+while 100,000 of them are flushed.
 
-    python -m perf.many_ledgers DIR fill|table|flush [--ledgers 1000000] [--dirty 100000]
+    python -m perf.many_ledgers DIR fill|table|start|flush [--ledgers 1000000] [--dirty 100000]
 
 Only the storage runs, in this process, on an empty directory DIR. First, ledgers of two entries each are created and
 flushed, and the memory of the process is compared with the sum of the storage's budgets. Then the storage is reopened,
@@ -8,6 +9,9 @@ an entry is added to each of `--dirty` ledgers, which are fenced so that their r
 dropped from the page cache. While they are flushed, another thread adds to some thousand other ledgers at random and
 measures the time until each add is in the caches and the journal's group. It does the same alone before. Run `flush`
 once after each `fill`.
+
+`start` creates the ledgers if DIR is empty, and keeps all journals. Then it takes the mark away, so that the start
+reads two million entries from the journals and flushes them again, and measures that start.
 """
 
 import argparse
@@ -27,6 +31,7 @@ from bookie.storage.settings import MIB, JournalSettings, StorageSettings
 
 KEY = b"k" * 20
 LEDGERS_MAX = 2_000_000
+BACKUPS_MAX = 10_000
 MADV_PAGEOUT = 21
 PERCENTILES = (50.0, 99.0, 99.9, 100.0)
 OTHERS = 2000
@@ -34,13 +39,20 @@ PAUSE_S = 100e-6
 ALONE_S = 5.0
 
 
+def storage_of(root: Path) -> LedgerStorage:
+    """Return the storage, with small journal files that are all kept."""
+    return LedgerStorage(
+        StorageSettings(ledger_directories=(root / "ledgers",), index_map_bytes=1 << 36, ledgers_max=LEDGERS_MAX),
+        JournalSettings(
+            directories=(root / "journal",), file_bytes_max=64 * MIB, prealloc_bytes=MIB, backups_max=BACKUPS_MAX
+        ),
+    )
+
+
 @contextlib.contextmanager
 def opened(root: Path) -> Iterator[tuple[LedgerStorage, Direct]]:
-    """Open the storage with small journals, and an object to add through. It is closed without a checkpoint."""
-    storage = LedgerStorage(
-        StorageSettings(ledger_directories=(root / "ledgers",), index_map_bytes=1 << 36, ledgers_max=LEDGERS_MAX),
-        JournalSettings(directories=(root / "journal",), file_bytes_max=64 * MIB, prealloc_bytes=MIB),
-    )
+    """Open the storage, and an object to add through. It is closed without a checkpoint."""
+    storage = storage_of(root)
     storage.open()
     assert storage.stores is not None
     pool = ReadPoolWorkers(storage.stores, queue_max=100)
@@ -89,6 +101,19 @@ def fill(root: Path, ledgers: int) -> dict[str, float]:
     with opened(root):
         table = anonymous_bytes()
     return {"before_mib": before / MIB, "held_mib": held / MIB, "budget_mib": budget / MIB, "opened_mib": table / MIB}
+
+
+def start(root: Path, ledgers: int) -> dict[str, float]:
+    """Return the seconds of a start, and the entries that it replayed."""
+    if not (root / "ledgers").exists():
+        fill(root, ledgers)
+    (root / "ledgers/current/lastMark").unlink()
+    storage = storage_of(root)
+    begun = time.perf_counter()
+    report = storage.open()
+    took = time.perf_counter() - begun
+    storage.stop()
+    return {"start_s": took, "entries": report.entries}
 
 
 def table_bytes(root: Path, ledgers: int) -> float:
@@ -173,7 +198,7 @@ def main() -> None:
     """Print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
-    parser.add_argument("what", choices=["fill", "table", "flush"])
+    parser.add_argument("what", choices=["fill", "table", "start", "flush"])
     parser.add_argument("--ledgers", type=int, default=1_000_000)
     parser.add_argument("--dirty", type=int, default=100_000)
     args = parser.parse_args()
@@ -181,6 +206,8 @@ def main() -> None:
         found = fill(args.directory, args.ledgers)
     elif args.what == "table":
         found = {"bytes_a_ledger": table_bytes(args.directory, args.ledgers)}
+    elif args.what == "start":
+        found = start(args.directory, args.ledgers)
     else:
         found = flush(args.directory, args.ledgers, args.dirty)
     print(json.dumps({"what": args.what, "ledgers": args.ledgers, **{k: round(v, 2) for k, v in found.items()}}))

@@ -8,6 +8,8 @@ cookies          the identity of a bookie, in its directories and in the metadat
 marks            up to where in each journal a ledger directory is flushed
 recovery         which journal files a start reads, and which damage stops it
 replays          the replay of all journals into all directories, also while the bookie serves
+essential_threads  threads without which a bookie cannot go on
+flush_threads    the threads that flush the ledger directories
 backlog          limits on the journal files that wait for a directory's flush
 group_ends       checks of the fields that close each group of a journal
 bad_files        a quick check for damaged files at start

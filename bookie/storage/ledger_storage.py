@@ -15,7 +15,6 @@ from pathlib import Path
 from bookie._fast.base import fatal
 from bookie._fast.base.file import Files
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.process import wish_short_slice
 from bookie._fast.entrylog import set as log_set
 from bookie._fast.journal.commit import JournalCommitter
 from bookie._fast.store import quarantine
@@ -31,6 +30,8 @@ from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
 from bookie.storage.bad_files import has_sound_index, tell_bad_logs
+from bookie.storage.essential_threads import EssentialThreads
+from bookie.storage.flush_threads import FlushThreads
 from bookie.storage.index_mending import mend_index
 from bookie.storage.index_repair import IndexRepair
 from bookie.storage.layout import INDEX_NAME, current, journal_files, leftover_journal_files, next_log_id
@@ -89,8 +90,8 @@ class LedgerStorage:
         self._scrubs: list[Scrubber] = []
         self.repairs: list[IndexRepair] = []
         self._journals: list[JournalCommitter] = []
-        self._threads: list[threading.Thread] = []
-        self._flush_thread: threading.Thread | None = None
+        self._threads = EssentialThreads()
+        self._flush_threads = FlushThreads()
         self._java_locks = ExitStack()
         self._backlog = BacklogNews()
         self._started = False
@@ -146,21 +147,26 @@ class LedgerStorage:
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
         self.checkpoints = Checkpointer(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
-        replay = Replay(
-            self.stores,
-            self.files,
-            ledger_dirs,
-            journal_dirs,
-            marks,
-            tolerance=Tolerance(skip_damaged=self.storage.skip_damaged_journal or distrusted, same_boot=same_boot),
-        )
+        tolerance = Tolerance(skip_damaged=self.storage.skip_damaged_journal or distrusted, same_boot=same_boot)
+        replay = Replay(self.stores, self.files, ledger_dirs, journal_dirs, marks, tolerance=tolerance)
+        try:
+            self._flush_threads.start(self.stores, len(self._directory_stores))
+            return self._recover(self.checkpoints, replay, journal_dirs, progress)
+        except BaseException:
+            self._flush_threads.stop()
+            raise
+
+    def _recover(
+        self, checkpoints: Checkpointer, replay: Replay, journal_dirs: list[Path], progress: Progress | None
+    ) -> RecoveryReport:
+        """Replay what the last process did not flush, flush it, and open the journals."""
         report = replay.run(progress)
         self._limit_ledgers()
-        self.checkpoints.catch_up = replay.go_on
-        self._flush_at_start(self.checkpoints.flush_stores)
+        checkpoints.catch_up = replay.go_on
+        self._flush_at_start(checkpoints.flush_stores)
         self._open_journals(journal_dirs)
         # The marks now name the new, empty files, so older files, torn or not, are never replayed again.
-        self.flushed = self._flush_at_start(self.checkpoints.flush_alone)
+        self.flushed = self._flush_at_start(checkpoints.flush_alone)
         if not self.flushed:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with unflushed entries in memory", extra={"full": full})
@@ -281,35 +287,21 @@ class LedgerStorage:
         assert self.checkpoints is not None
         self.pool = ReadPoolWorkers(self.stores, queue_max=self.storage.read_queue_max)
         for index, journal in enumerate(self._journals):
-            self._spawn(f"journal-{index}", journal.run)
-            self._spawn(f"journal-prepare-{index}", journal.run_prepare)
+            self._threads.spawn(f"journal-{index}", journal.run)
+            self._threads.spawn(f"journal-prepare-{index}", journal.run_prepare)
             if not self.journal.sync_data:
-                self._spawn(f"journal-sync-{index}", journal.run_sync)
+                self._threads.spawn(f"journal-sync-{index}", journal.run_sync)
         for index in range(self.storage.read_threads):
-            self._spawn(f"read-{index}", self.pool.run)
-        self._flush_thread = self._spawn("flush", self.checkpoints.run)
+            self._threads.spawn(f"read-{index}", self.pool.run)
+        self._threads.spawn("flush", self.checkpoints.run)
         for index, repair in enumerate(self.repairs):
-            self._spawn(f"index-repair-{index}", repair.run)
+            self._threads.spawn(f"index-repair-{index}", repair.run)
         self._started = True
         self.flushed = False
 
-    def _spawn(self, name: str, body: Callable[[], None]) -> threading.Thread:
-        def run() -> None:
-            try:
-                wish_short_slice()
-                body()
-            except BaseException as error:
-                log.exception("an essential thread died thread=%s", name)
-                fatal.trip(f"thread {name} died: {error}")
-
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return thread
-
     def threads(self) -> Iterable[threading.Thread]:
         """Return the essential threads; none of them may end before `stop`."""
-        return tuple(self._threads)
+        return (*self._threads, *self._flush_threads)
 
     def stop(self) -> None:
         """Commit appended adds, take a checkpoint, join the threads and close. Call it after stopping the data port."""
@@ -324,10 +316,10 @@ class LedgerStorage:
             self.checkpoints.stop()
         for repair in self.repairs:
             repair.stop()
-        for thread in self._threads:
-            thread.join()
+        self._threads.join()
         if self._started and self.checkpoints is not None and fatal.wait(0) is None:
             self._last_checkpoint(self.checkpoints)
+        self._flush_threads.stop()
         for journal in self._journals:
             journal.close()
         for collector in self._collectors:

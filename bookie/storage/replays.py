@@ -4,7 +4,7 @@ free.
 A full ledger disk takes no flush, so at most the write cache of its directory can be replayed. A directory with more
 to replay lags: its ledgers are known, with master key, fence and LAC, but the bookie never answers that one of their
 entries does not exist, the directory takes no adds, and its mark does not move past what it lacks. `run` belongs to
-the start-up thread, `go_on` to the flush thread.
+the start-up thread, beside which flushers run; `go_on` to the flush thread, beside none.
 """
 
 import logging
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bookie._fast.base.file import Files
+from bookie._fast.store.flushers import end_flushes
 from bookie._fast.store.replay import NOT_HERE, end_lag, replay_file
 from bookie._fast.store.storage import StorageEngine
 from bookie.errors import StartRefused
@@ -64,6 +65,7 @@ class Replay:
             )
             report += found
             self._held.append(held)
+        end_flushes(self._stores)
         for at in sorted(full):
             facts = {"directory": self._ledger_dirs[at], "remedy": "free space; the replay then continues by itself"}
             log.error("a ledger disk is full, and the journal holds more entries than fit into memory", extra=facts)

@@ -13,7 +13,7 @@ from bookie._fast.store.checkpoint import Checkpointer
 from bookie._fast.store.direct import Direct
 from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie.storage.ledger_storage import LedgerStorage
-from bookie.storage.recovery import RecoveryReport
+from bookie.storage.recovery import Progress, RecoveryReport
 from bookie.storage.settings import JournalSettings, StorageSettings
 from tests.reference.storage import Stores
 
@@ -42,6 +42,7 @@ class Opened:
         journals: int = 1,
         files: Files | None = None,
         same_boot: bool = False,
+        progress: Progress | None = None,
         **settings: object,
     ) -> None:
         journal = {**JOURNAL, **{name: value for name, value in settings.items() if hasattr(JournalSettings, name)}}
@@ -53,7 +54,7 @@ class Opened:
             JournalSettings(directories=self.journal_dirs, **journal),
             files=files,
         )
-        self.report: RecoveryReport = self.storage.open(same_boot=same_boot)
+        self.report: RecoveryReport = self.storage.open(progress, same_boot=same_boot)
         assert self.storage.stores is not None
         assert self.storage.checkpoints is not None
         self.checkpoints: Checkpointer = self.storage.checkpoints

@@ -18,11 +18,12 @@ from bookie._fast.entrylog.scan import scan_entry_log
 from bookie._fast.store.direct import Refused
 from tests.fixtures.draws import examples
 from tests.reference import storage as reference
-from tests.storage.opened import Opened, check_index
+from tests.storage.opened import KIB, MIB, Opened, check_index
 
 LEDGERS = st.integers(0, 5)
 IDS = st.one_of(st.integers(0, 12), st.integers(0, 60), st.sampled_from([1000, 2000, 1 << 40]))
 KEYS = st.sampled_from([b"right" * 4] * 6 + [b"wrong" * 4, bytes(20), b""])
+SMALL_CACHE = 192 * KIB
 SIZES = st.one_of(st.integers(0, 200), st.integers(0, 3000), st.sampled_from([16_000, 40_000, 70_000]))
 
 
@@ -39,9 +40,15 @@ class StoresMachine(RuleBasedStateMachine):
         self.versions = 0
         self.opened = self.reopened()
 
-    def reopened(self) -> Opened:
+    def reopened(self, write_cache_bytes: int = 4 * MIB) -> Opened:
         """Serve what the directories hold again."""
-        return Opened(self.root, ledger_dirs=self.shape[0], journals=self.shape[1], readahead_entries=self.readahead)
+        return Opened(
+            self.root,
+            ledger_dirs=self.shape[0],
+            journals=self.shape[1],
+            readahead_entries=self.readahead,
+            write_cache_bytes=write_cache_bytes,
+        )
 
     def closed(self) -> Opened:
         """Give up what is about to be closed: if opening it again fails, nothing is left to stop."""
@@ -107,11 +114,15 @@ class StoresMachine(RuleBasedStateMachine):
         """Write the journal groups to disk."""
         assert self.opened.direct.commit()
 
-    @rule()
-    def crash(self) -> None:
-        """B4, B5: nothing that was committed is lost, whether it was flushed or not."""
+    @rule(small=st.booleans())
+    def crash(self, *, small: bool) -> None:
+        """B4, B5: nothing that was committed is lost, whether it was flushed or not, and whether the replay finds room
+        for it or must wait for flushes beside it.
+        """
         assert self.opened.direct.commit()
         self.closed().crash()
+        if small:
+            self.reopened(SMALL_CACHE).crash()
         self.opened = self.reopened()
 
     @rule()

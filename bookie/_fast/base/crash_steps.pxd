@@ -1,9 +1,18 @@
 """Points at which crash tests end the process or hold a thread: between any two steps whose order matters.
 
-A step that no test has chosen costs two comparisons. Any thread. The steps of a checkpoint (1 to 8) are listed in
-`store.checkpoint`; those of ledger records, collection, index repair, carry-over and entry log rotation are below.
+A step that no test has chosen costs two comparisons. Any thread.
 """
 from libc.stdint cimport int64_t
+
+cdef enum CheckpointStep:
+    STEP_MARKED = 1              # the journals' positions are recorded
+    STEP_SWAPPED = 2             # this and the following ones up to 6 in each directory, at the same time
+    STEP_APPENDED = 3
+    STEP_LOG_SYNCED = 4
+    STEP_INDEX_COMMITTED = 5
+    STEP_CLEARED = 6
+    STEP_MARK_WRITTEN = 7        # in all directories
+    STEP_TRIMMED = 8
 
 cdef enum CollectStep:
     STEP_COPIED = 21             # the live entries of a log have been appended to a new log, not synced

@@ -1,6 +1,6 @@
 """The entry logs to which a flush writes: one for all ledgers, or one for each (`entryLogPerLedgerEnabled`).
 
-It belongs to the flush thread; other threads read only the counters. All logs of a set share one buffer. A set has at
+It belongs to the thread that flushes; others read only the counters. All logs of a set share one buffer. A set has at
 most `active_max` logs that take entries and LOGS_ENDING_MOST that are being closed, each with a descriptor and a few
 KiB of memory.
 

@@ -1,6 +1,6 @@
 """The entry log writer: files `<hex id>.log`, byte-compatible with Apache BookKeeper (docs/formats/entry-log.md).
 
-One thread for each writer (the flush thread, or compaction with a writer of its own). A directory may have any number
+One thread for each writer (that of flushes, or compaction with a writer of its own). A directory may have any number
 of writers, which get their ids from one LogIds.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t

@@ -1,7 +1,7 @@
 """Writes the records of changed ledgers to the index, in the open transaction of a flush.
 
 A shard's lock is held while a few records are copied, never during a put, which may wait for the disk. A ledger that
-changes between copy and commit is put again by the next flush. All calls are made by the flush thread with
+changes between copy and commit is put again by the next flush. All calls are made by the thread that flushes, with
 Store.writing, which keeps ledgers from being removed; `ledgers_put` between index_begin and index_commit.
 """
 from bookie._fast.base.types cimport Status

@@ -42,7 +42,8 @@ from bookie._fast.journal.reader cimport (
     JournalScan,
     journal_scan,
 )
-from bookie._fast.store.checkpoint cimport store_flush
+from bookie._fast.store.flush cimport store_flush, store_flush_spare, store_swap, store_take_marks
+from bookie._fast.store.flushers cimport flusher_begin, flusher_end
 from bookie._fast.store.ledger_table cimport (
     Ledger,
     all_zero,
@@ -83,10 +84,9 @@ cdef bint sized(const JournalRecord* record, uint32_t least, uint32_t most, uint
     return record.length >= 20 and least <= size[0] <= most and size[0] <= record.length - 20
 
 
-cdef Status replay_key(Replay* replay, Shard* shard, const JournalRecord* record) noexcept nogil:
+cdef Status replay_key(Replay* replay, Shard* shard, Ledger* ledger, const JournalRecord* record) noexcept nogil:
     cdef uint32_t size
     cdef bint whole = sized(record, 0, STORED_KEY_MAX, &size)
-    cdef Ledger* ledger = ledger_find(&shard.ledgers, record.ledger)
     if ledger == NULL:
         size = size if whole else 0
         ledger = ledger_add(&shard.ledgers, record.ledger, record.data + 20, size)
@@ -142,18 +142,20 @@ cdef bint is_held(Store* store, Shard* shard, const JournalRecord* record) noexc
 
 
 cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
-    """Put an entry, with the shard's lock, as later passes have concurrent threads. FULL: the active half is full."""
+    """Put an entry, with the shard's lock. FULL: the active half is full."""
     cdef Shard* shard = shard_of(store, record.ledger)
     cdef Ledger* ledger
     cdef int64_t half, lac
     cdef Status status = OK
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, record.ledger)
-    if ledger != NULL and not ids_hold(record.ledger, record.kind):
+    if ledger == NULL:
+        replay.skipped += not replay.again
+    elif not ids_hold(record.ledger, record.kind):
         status = refuse(replay, shard, ledger, BAD_ENTRY_ID)
-    elif ledger != NULL and record.kind <= ledger.last and is_held(store, shard, record):
+    elif record.kind <= ledger.last and is_held(store, shard, record):
         replay.entries += 1
-    elif ledger != NULL and (ledger.lagging or not replay.again):
+    elif ledger.lagging or not replay.again:
         half = bk_load(&store.active)
         if replay.full[at]:
             ledger.lagging = True
@@ -173,13 +175,30 @@ cdef Status put_entry(Replay* replay, Store* store, uint32_t at, const JournalRe
     return FULL if status == TOO_MANY_REQUESTS else status
 
 
+cdef bint is_known(Shard* shard, int64_t ledger) noexcept nogil:
+    cdef bint known
+    pthread_mutex_lock(&shard.lock)
+    known = ledger_find(&shard.ledgers, ledger) != NULL
+    pthread_mutex_unlock(&shard.lock)
+    return known
+
+
 cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
     """Put an entry that is too large for a half, as the write cache was larger when it was added. Nothing else runs
-    yet: an empty half is enlarged for this entry until it is flushed. On a full disk the ledger lags.
+    then: an empty half is enlarged for this entry until it is flushed. On a full disk the ledger lags.
     """
-    cdef Status status = store_flush(replay.stores, store)
-    cdef int64_t half = bk_load(&store.active)
-    cdef uint64_t size = store.halves[half].region.size
+    cdef Status status
+    cdef int64_t half
+    cdef uint64_t size
+    if not is_known(shard_of(store, record.ledger), record.ledger):
+        replay.skipped += 1
+        return OK
+    status = flusher_end(store)
+    if status == IO_ERROR:
+        return status
+    status = store_flush(replay.stores, store)
+    half = bk_load(&store.active)
+    size = store.halves[half].region.size
     if status == NO_SPACE:
         replay.full[at] = True
         bk_store(&store.lagging, 1)
@@ -196,6 +215,22 @@ cdef Status put_large(Replay* replay, Store* store, uint32_t at, const JournalRe
     return OK if status == NO_SPACE else status
 
 
+cdef Status make_room(Replay* replay, Store* store) noexcept nogil:
+    """Let the other half take entries, as soon as it is flushed. The full one is flushed while the replay goes on."""
+    cdef Status status
+    if replay.again:
+        return store_flush(replay.stores, store)
+    status = flusher_end(store)
+    if status != IO_ERROR:
+        status = store_flush_spare(replay.stores, store)     # if that flush failed, once more
+    if status == OK:
+        store_take_marks(store)
+        status = store_swap(replay.stores, store)
+    if status == OK:
+        flusher_begin(replay.stores, store, store_flush_spare)
+    return status
+
+
 cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const JournalRecord* record) noexcept nogil:
     """Put an entry into the cache, flushing as needed. On a full disk both halves are filled, then entries are held."""
     cdef int64_t half
@@ -210,7 +245,7 @@ cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const Journa
         status = put_entry(replay, store, at, record)
         if status != FULL:
             return status
-        flushed = store_flush(replay.stores, store)
+        flushed = make_room(replay, store)
         if flushed == NO_SPACE and bk_load(&store.active) == half:
             if not replay.again and pack_cache(store):
                 continue
@@ -221,12 +256,29 @@ cdef Status replay_entry(Replay* replay, Store* store, uint32_t at, const Journa
     return status
 
 
+cdef Status replay_fact(Replay* replay, Shard* shard, const JournalRecord* record) noexcept nogil:
+    """Take a key, a fence or a LAC, with the shard's lock, because a flush may be reading what it changes."""
+    cdef Ledger* ledger = ledger_find(&shard.ledgers, record.ledger)
+    cdef Status status = OK
+    if record.kind == META_KEY:
+        return replay_key(replay, shard, ledger, record)
+    if ledger == NULL or (record.kind != META_FENCE and record.kind != META_LAC):
+        replay.skipped += 1
+    elif record.kind == META_LAC:
+        status = replay_lac(replay, shard, ledger, record)
+    else:
+        ledger.fenced = not bk_planted(PLANT_FENCE_NOT_REPLAYED)
+        ledger_mark_changed(&shard.ledgers, ledger)
+        replay.fences += 1
+    return status
+
+
 cdef Status replay_record(void* context, const JournalRecord* record) noexcept nogil:
     cdef Replay* replay = <Replay*> context
     cdef Store* store
     cdef Shard* shard
-    cdef Ledger* ledger
     cdef uint32_t at
+    cdef Status status
     if record.ledger < 0:
         replay.skipped += 1
         return OK
@@ -236,28 +288,15 @@ cdef Status replay_record(void* context, const JournalRecord* record) noexcept n
     if record.position == replay.begins[at] and bk_planted(PLANT_REPLAY_AFTER_MARK):
         return OK
     store = replay.stores.stores[at]
-    shard = shard_of(store, record.ledger)
-    if record.kind >= 0 and replay.again:
+    if record.kind >= 0:
         return replay_entry(replay, store, at, record)
     if replay.again:
         return OK                # the first pass has taken everything but entries
-    if record.kind == META_KEY:
-        return replay_key(replay, shard, record)
-    ledger = ledger_find(&shard.ledgers, record.ledger)
-    if ledger == NULL:
-        replay.skipped += 1
-        return OK
-    if record.kind >= 0:
-        return replay_entry(replay, store, at, record)
-    if record.kind == META_FENCE:
-        ledger.fenced = not bk_planted(PLANT_FENCE_NOT_REPLAYED)
-        ledger_mark_changed(&shard.ledgers, ledger)
-        replay.fences += 1
-        return OK
-    if record.kind == META_LAC:
-        return replay_lac(replay, shard, ledger, record)
-    replay.skipped += 1
-    return OK
+    shard = shard_of(store, record.ledger)
+    pthread_mutex_lock(&shard.lock)
+    status = replay_fact(replay, shard, record)
+    pthread_mutex_unlock(&shard.lock)
+    return status
 
 
 def end_lag(StorageEngine stores, int at) -> None:

@@ -1,7 +1,8 @@
 """A half of the write cache between its flush and its next turn, while responses may still refer to it.
 
 Its flush does not wait for them: no new reader finds the half, and its pins are wanted. Only the swap that needs it
-waits, for three rounds of the slowest I/O loop and one read of the disk by the read pool. Runs on the flush thread.
+waits, for three rounds of the slowest I/O loop and one read of the disk by the read pool. Runs on the thread that
+flushes the directory.
 """
 from bookie._fast.store.stores cimport Storage, Store
 

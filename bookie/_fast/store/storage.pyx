@@ -162,6 +162,8 @@ cdef class DirectoryStore:
                     and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
         pthread_mutex_init(&self.store.writing, NULL)
+        pthread_mutex_init(&self.store.job.lock, NULL)
+        cond_init(&self.store.job.changed)
         failed_reads_init(&self.store.failed_reads)
         self.store.spare_clean = 1
         self.store.ledgers.known_most = self.store.ledgers.fences_most = INT64_MAX // 2

@@ -20,6 +20,7 @@ from bookie._fast.index.location cimport LocationIndex
 from bookie._fast.journal.backlog cimport StoreBacklog
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.store.failed_reads cimport FailedReads
+from bookie._fast.store.flush_job cimport FlushJob
 from bookie._fast.store.ledger_counts cimport LedgerCounts
 from bookie._fast.store.ledger_table cimport LedgerMap
 from bookie._fast.store.notices cimport BOARD_MOST, NoticeBoard
@@ -49,7 +50,8 @@ cdef struct Store:
     # Held with the index's write transaction; by a flush until its half is cleared. Taken before any shard's lock.
     pthread_mutex_t writing      # its holder may remove runs and ledgers
     LogIds* ids                  # for all entry log writers of this directory
-    LogSet* log                  # what a flush appends to; the flush thread's
+    LogSet* log                  # what a flush appends to; of the thread that flushes
+    FlushJob job
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the DirectoryStore
@@ -71,10 +73,8 @@ cdef struct Storage:
     uint32_t count, journal_count
     FileOps* ops
     bint write_data              # False: entries are not journaled
-    int64_t read_only            # atomic
-    int64_t forced_read_only     # atomic; by the operator, or by the disk monitor
-    int64_t disk_full            # atomic; the last checkpoint found no space in some store
-    int64_t put_off              # atomic; the last checkpoint failed in some store, for any reason
+    int64_t read_only, forced_read_only      # atomic; the latter by the operator, or by the disk monitor
+    int64_t disk_full, put_off   # atomic; in some store the last checkpoint found no space; failed for any reason
     int64_t any_full             # atomic; one full store makes the bookie read-only, instead of all
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
     int64_t generation           # of the last marks written; the flush thread's
