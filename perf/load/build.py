@@ -26,6 +26,7 @@ PROGRAMS = {
     "sync_rate": ["bounds/sync_rate.c"],
     "cold_read": ["bounds/cold_read.c"],
     "random_read": ["bounds/random_read.c"],
+    "relay": ["distance/relay.c"],
 }
 NEED_OPENSSL = {"tls_batches": ["load/tls_batches.c"]}
 """Programs that are built on request only, because they need OpenSSL's headers (libssl-dev)."""
