@@ -13,8 +13,6 @@ ctypedef Status (*FlushWork)(Storage* stores, Store* store) noexcept nogil
 cdef void flusher_begin(Storage* stores, Store* store, FlushWork work) noexcept nogil
 # Wait until the job is done, and return how it ended; OK if none was given since the last call.
 cdef Status flusher_end(Store* store) noexcept nogil
-# Return whether a job is not done yet.
-cdef bint flusher_is_busy(Store* store) noexcept nogil
 # Do the same job in all stores at the same time, that of the last one in the calling thread. `found` gets how each
 # ended.
 cdef void flush_everywhere(Storage* stores, FlushWork work, Status* found) noexcept nogil

@@ -39,14 +39,6 @@ cdef Status flusher_end(Store* store) noexcept nogil:
     return status
 
 
-cdef bint flusher_is_busy(Store* store) noexcept nogil:
-    cdef bint busy
-    pthread_mutex_lock(&store.job.lock)
-    busy = store.job.busy
-    pthread_mutex_unlock(&store.job.lock)
-    return busy
-
-
 cdef void flush_everywhere(Storage* stores, FlushWork work, Status* found) noexcept nogil:
     cdef uint32_t last = stores.count - 1
     cdef uint32_t i
