@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookie.errors import IllegalOperation, ToolRefused
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["cause_of", "Sessions"]
 
+LOG = Path(__file__).with_name("log4j2.properties")
 QUIET = {
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG.as_uri()}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

@@ -9,6 +9,8 @@ import pytest
 from bookie.spark.bkpipe import run
 from bookie.spark.jobs import JOBS
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def test_every_job_is_there_and_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """Every job of the list has a module; each has a dry run and a summary."""
@@ -50,3 +52,12 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.rpartition("LOADED")[2].split())
     assert not loaded & {"pyspark", "pyarrow", "pandas", "numpy", "grpc", "kazoo", "rich", "yaml", "lmdb"}
+
+
+@pytest.mark.interop
+def test_spark_logs_nothing_of_its_start(three_uri: str) -> None:
+    """Standard error has none of Spark's lines about its defaults, addresses and libraries."""
+    command = [sys.executable, "-m", "bookie.spark.bkpipe", "usage", "--by", "application", "-u", three_uri]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    of_spark = (" INFO ", " WARN ", "log4j", "log level", "SparkR")
+    assert [line for line in done.stderr.splitlines() if any(part in line for part in of_spark)] == []
