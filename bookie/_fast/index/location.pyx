@@ -30,6 +30,7 @@ from bookie._fast.base.lmdb_c cimport (
     MDB_val,
     mdb,
 )
+from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
 from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 from bookie._fast.index.codec cimport (
@@ -81,9 +82,6 @@ from bookie._fast.index.state cimport INDEX_READERS_MAX
 from bookie._fast.index.table cimport run_describe
 from bookie._fast.index.upgrade cimport Upgrade, run_upgrade_some
 from bookie._fast.index.writes cimport index_publish
-
-cdef extern from "<sched.h>" nogil:
-    int sched_yield() noexcept
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
@@ -322,6 +320,7 @@ cdef void index_reader_free(IndexReader* reader) noexcept nogil:
 
 cdef void go_in(LocationIndex* index) noexcept nogil:
     """Count a reader in. Readers never wait for each other; they wait for a writer that replaces the map."""
+    cdef uint32_t looks = 0
     while True:
         bk_add(&index.inside, 1)
         bk_fence()               # a writer that replaces the map sets `moving` first and then counts the readers
@@ -329,7 +328,7 @@ cdef void go_in(LocationIndex* index) noexcept nogil:
             return
         bk_add(&index.inside, -1)
         while bk_load(&index.moving):
-            sched_yield()
+            wait_shortly(&looks)
 
 
 cdef Status enter(IndexReader* reader) noexcept nogil:
@@ -546,10 +545,11 @@ cdef Status index_stat(IndexReader* reader, IndexStat* stat) noexcept nogil:
 cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nogil:
     cdef SnapshotUser* user
     cdef MDB_env* old = index.env
+    cdef uint32_t looks = 0
     bk_exchange(&index.moving, 1)
     bk_fence()
     while bk_load(&index.inside):
-        sched_yield()
+        wait_shortly(&looks)
     user = index.snapshots.users                # nothing is added or removed: that needs go_in
     while user != NULL:
         close_reader(<IndexReader*> user)

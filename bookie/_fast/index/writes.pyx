@@ -4,6 +4,7 @@ from libc.string cimport memset
 
 from bookie._fast.base.cursor cimport store_i64
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, mdb, mdb_full_maps, mdb_status
+from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
@@ -35,9 +36,6 @@ cdef extern from "<sys/statvfs.h>" nogil:
         uint64_t f_bavail
         uint64_t f_frsize
     int fstatvfs(int, statvfs_t*) noexcept
-
-cdef extern from "<sched.h>" nogil:
-    int sched_yield() noexcept
 
 cdef enum:
     GROW_WAIT_NS = 100000000                # how long to wait for readers; then the next transaction tries again
@@ -72,10 +70,11 @@ cdef void grow(LocationIndex* index) noexcept nogil:
     """Double the address space. LMDB replaces the map, so no reads may be in progress and no transaction open."""
     cdef int64_t deadline = now_ns() + GROW_WAIT_NS
     cdef MDB_envinfo info
+    cdef uint32_t looks = 0
     bk_exchange(&index.moving, 1)
     bk_fence()
     while bk_load(&index.inside) and now_ns() < deadline:
-        sched_yield()
+        wait_shortly(&looks)
     if (bk_load(&index.inside) == 0 and mdb.env_info(index.env, &info) == 0
             and mdb.env_set_mapsize(index.env, 2 * info.me_mapsize) == 0):
         index.too_small = False

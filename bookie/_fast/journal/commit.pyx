@@ -17,6 +17,7 @@ from bookie._fast.base.planted cimport (
     PLANT_WAKE_LOST,
     bk_planted,
 )
+from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_count,
@@ -51,9 +52,6 @@ from bookie._fast.journal.files cimport (
 from bookie._fast.journal.reader cimport GROUP_PAD_MIN
 from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group
 from bookie._fast.journal.stats cimport JournalOps, JournalStats
-
-cdef extern from "<sched.h>" nogil:
-    int sched_yield() noexcept
 
 cdef enum:
     SYNC_PERIOD_NS = 1000000000
@@ -185,6 +183,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     cdef Group* group
     cdef bint rolls
     cdef int rc
+    cdef uint32_t looks = 0
     pthread_mutex_lock(&journal.lock)
     group = &journal.groups[journal.active]
     rolls = journal.position + group.used + 2 * journal.alignment > journal.file_bytes_max
@@ -199,7 +198,7 @@ cdef bint close_open_group(Journal* journal, const Waker* committer) noexcept no
     bk_store(&journal.open_group, journal.open_group + 1)
     pthread_mutex_unlock(&journal.lock)
     while bk_load(&group.writers) != 0 and not bk_planted(PLANT_UNFINISHED_RECORDS):
-        sched_yield()
+        wait_shortly(&looks)
     if rolls:
         rc = roll(journal)
         if rc != 0:
