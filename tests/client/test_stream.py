@@ -104,6 +104,6 @@ def test_stream_behind_an_add_without_an_answer(peer: WirePeer) -> None:
     with Channel.connect("127.0.0.1", peer.port, timeout_s=0.2) as channel:
         with pytest.raises(RequestTimeout, match="add of ledger 7, entry 0: no answer in time"):
             channel.add(7, 0, b"early", digest=DIGEST, lac=-1, length=5)
-        with pytest.raises(RequestTimeout, match="adds of ledger 7, entry 0 and on: not sent, 1 requests"):
+        with pytest.raises(RequestTimeout, match="adds of ledger 7, entry 0 and on: not sent, 1 unanswered request"):
             channel.add_stream(7, 0, digest=DIGEST)
     assert (peer.request().body or b"").endswith(b"early")
