@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import lmdb
 import pytest
 
 from bookie._fast.index.view import Index, Ledger, Reader
+from tests.fast.index_edits import editing_runs
 
 
 @pytest.fixture
@@ -301,13 +301,11 @@ def test_b7_a_damaged_value_is_never_a_missing_entry(tmp_path: Path, position: i
 
 def damage(directory: Path, number: int, position: int) -> None:
     """Flip a bit in the value of run `number`. The head of the chain of runs is before run 0."""
-    with lmdb.open(str(directory), max_dbs=4) as environment:
-        table = environment.open_db(b"locations")
-        with environment.begin(table, write=True) as transaction, transaction.cursor() as cursor:
-            key, value = list(cursor)[1 + number]
-            changed = bytearray(value)
-            changed[position] ^= 0x10
-            transaction.put(key, bytes(changed))
+    with editing_runs(directory) as transaction, transaction.cursor() as cursor:
+        key, value = list(cursor)[1 + number]
+        changed = bytearray(value)
+        changed[position] ^= 0x10
+        transaction.put(key, bytes(changed))
 
 
 # --- readers during writes ---

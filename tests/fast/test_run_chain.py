@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-import lmdb
 import pytest
 
 from bookie._fast.index.codec import unpack_next
 from bookie._fast.index.view import Index
 from bookie.storage.tools.verify_index import table_values, verify_index
+from tests.fast.index_edits import editing_runs
 from tests.reference import location_index as model
 
 
@@ -74,10 +74,8 @@ def test_deletions_close_the_chain(index: Index, tmp_path: Path) -> None:
 
 def remove_quietly(directory: Path, key: tuple[int, int]) -> None:
     """Remove a run without the index, as if a page lost a node or became unreachable."""
-    with lmdb.open(str(directory), max_dbs=4) as environment:
-        table = environment.open_db(b"locations")
-        with environment.begin(table, write=True) as transaction:
-            assert transaction.delete(key[0].to_bytes(8, "big") + key[1].to_bytes(8, "big"))
+    with editing_runs(directory) as transaction:
+        assert transaction.delete(key[0].to_bytes(8, "big") + key[1].to_bytes(8, "big"))
 
 
 @pytest.mark.parametrize("lost", [(1, 20), (1, 0), (2, 0), (3, 10)])

@@ -70,7 +70,8 @@ def tables(raw: bytes) -> dict[str, int]:
     at = newest_meta(raw) * PAGE
     roots = {"free": struct.unpack_from("<Q", raw, at + 80)[0], "main": struct.unpack_from("<Q", raw, at + 128)[0]}
     for key, value in nodes(raw, roots["main"]):
-        roots[key.decode()] = struct.unpack_from("<Q", value, 40)[0]
+        if key != b"commit":  # the number of the commit
+            roots[key.decode()] = struct.unpack_from("<Q", value, 40)[0]
     return roots
 
 

@@ -25,6 +25,7 @@ cdef struct Guard:
     Meta meta
     Tree tables[TABLES]
     bint roots_known             # `tables` are those of the last commit
+    bint stale                   # the main tree says that it belongs to another commit than the newest meta page
     uint32_t metas_crc
     uint32_t trees_crc           # of the main tree and the free list
     uint8_t* sound               # a bit for each page: checked since the transaction began
@@ -34,10 +35,15 @@ cdef struct Guard:
     const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL if unknown
     bint summed                  # the range being checked is in that table
 
+cdef const char* COMMIT_KEY      # of the number of the commit, in the main tree
+cdef enum:
+    COMMIT_KEY_BYTES = 6
+    COMMIT_VALUE_BYTES = 8
+
 cdef void guard_init(Guard* guard) noexcept nogil
 cdef void guard_free(Guard* guard) noexcept nogil
 # Read the newest commit of `fd` and remember it. Return OK; CORRUPT, also if the free list names a page twice or one
-# outside the file; IO_ERROR; NO_MEMORY.
+# outside the file, or if the main tree is of another commit or lacks a table; IO_ERROR; NO_MEMORY.
 cdef Status guard_learn(Guard* guard, int fd) noexcept nogil
 # Begin a transaction. CORRUPT: the meta pages or trees are not those of our last commit, or are unreadable. Nothing
 # has been written then, and a repair of the index copies what is readable.

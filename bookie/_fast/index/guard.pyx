@@ -5,6 +5,7 @@ from libc.string cimport memcmp, memset, strlen
 from posix.unistd cimport pread
 
 from bookie._fast.base.crc cimport crc32c
+from bookie._fast.base.cursor cimport load_i64
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK
 from bookie._fast.index.branch_sums cimport sums_hold
 from bookie._fast.index.codec cimport fence_unpack
@@ -29,11 +30,18 @@ from bookie._fast.index.lmdb_pages cimport (
 from bookie._fast.index.lmdb_tree cimport TreeWalk, see_free_pages, seen_pages, tree_walk
 
 cdef const char** NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
+cdef const char* COMMIT_KEY = b"commit"
+
+cdef enum:
+    ALL_NAMED = (1 << TABLES) - 1
 
 cdef struct Learning:
     Guard* guard
     uint32_t crc
     bint tables                  # walking the main tree, whose values are the roots of tables
+    uint32_t named               # a bit for each table that it has
+    bint numbered                # it has the number of a commit
+    uint64_t commit
     bint fences                  # walking the fences, whose values are checked only when the index is opened
     bint damaged
     uint64_t values
@@ -67,12 +75,23 @@ cdef Status sum_up(void* context, const Node* node, const uint8_t* value) noexce
     cdef int table
     learning.crc = crc32c(learning.crc, node.key, node.key_size)
     learning.crc = crc32c(learning.crc, value, node.value_size)
+    learning.values += 1
     if not learning.tables:
+        return OK
+    if node.key_size == COMMIT_KEY_BYTES and memcmp(node.key, COMMIT_KEY, COMMIT_KEY_BYTES) == 0:
+        if node.flags or node.value_size != COMMIT_VALUE_BYTES:
+            learning.damaged = True
+            return OK
+        learning.numbered = True
+        learning.commit = <uint64_t> load_i64(value)
         return OK
     for table in range(TABLES):
         if node.key_size == strlen(NAMES[table]) and memcmp(node.key, NAMES[table], node.key_size) == 0:
+            learning.named |= 1 << table
             if table_parse(node, &learning.guard.tables[table]) != OK:
                 learning.damaged = True
+            return OK
+    learning.damaged = True      # no table has this name: the page is another one, or a name has changed
     return OK
 
 
@@ -91,15 +110,22 @@ cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
     walk.seen = seen_pages(&guard.file)
     if walk.seen == NULL:
         return NO_MEMORY
-    learning.guard, learning.crc, learning.tables, learning.damaged = guard, 0, True, False
+    memset(&learning, 0, sizeof(Learning))
+    learning.guard, learning.tables = guard, True
     status = tree_walk(&walk, &guard.meta.main)
+    # A page whose write was lost may hold an older state of itself, which is sound.
+    guard.stale = learning.numbered and learning.commit != guard.meta.transaction
+    if (learning.numbered and learning.named != ALL_NAMED) or learning.values != guard.meta.main.entries:
+        learning.damaged = True
     guard.roots_known = status == OK and not learning.damaged
     learning.tables = False
+    learning.values = 0
     if status == OK:
         status = tree_walk(&walk, &guard.meta.free)
+        learning.damaged |= learning.values != guard.meta.free.entries
     free(walk.seen)
     crc[0] = learning.crc
-    return CORRUPT if status == OK and learning.damaged else status
+    return CORRUPT if status == OK and (learning.damaged or guard.stale) else status
 
 
 cdef Status guard_learn(Guard* guard, int fd) noexcept nogil:

@@ -25,6 +25,7 @@ from bookie._fast.base.lmdb_c cimport (
     MDB_NOTLS,
     MDB_RDONLY,
     MDB_cursor,
+    MDB_dbi,
     MDB_env,
     MDB_txn,
     MDB_val,
@@ -57,7 +58,7 @@ from bookie._fast.index.guard cimport (
     guard_whole,
 )
 from bookie._fast.index.key cimport RunKey
-from bookie._fast.index.lmdb_pages cimport Node, Tree
+from bookie._fast.index.lmdb_pages cimport NO_PAGE, Node, Tree
 from bookie._fast.index.lmdb_tree cimport TreeWalk, tree_walk
 from bookie._fast.index.search cimport (
     search_following,
@@ -81,7 +82,7 @@ from bookie._fast.index.snapshot cimport (
 from bookie._fast.index.state cimport INDEX_READERS_MAX
 from bookie._fast.index.table cimport run_describe
 from bookie._fast.index.upgrade cimport Upgrade, run_upgrade_some
-from bookie._fast.index.writes cimport index_publish
+from bookie._fast.index.writes cimport commit_numbered, index_publish
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
@@ -182,18 +183,32 @@ cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_b
     return error
 
 
+cdef int open_table(MDB_txn* txn, const char* name, MDB_dbi* table, bint* made) noexcept nogil:
+    """Open a table, or create it: in a new index, or one of a version without it."""
+    cdef int error = mdb.dbi_open(txn, name, 0, table)
+    if error == MDB_NOTFOUND:
+        made[0] = True
+        error = mdb.dbi_open(txn, name, MDB_CREATE, table)
+    return error
+
+
 cdef int open_tables(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn
+    cdef bint made = False
     cdef int error = mdb.txn_begin(index.env, NULL, 0, &txn)
     if error:
         return error
-    error = mdb.dbi_open(txn, b"locations", MDB_CREATE, &index.locations)
+    error = mdb.dbi_open(txn, NULL, 0, &index.main)
     if error == 0:
-        error = mdb.dbi_open(txn, b"ledgers", MDB_CREATE, &index.ledgers)
+        error = open_table(txn, b"locations", &index.locations, &made)
     if error == 0:
-        error = mdb.dbi_open(txn, b"fences", MDB_CREATE, &index.fences)
+        error = open_table(txn, b"ledgers", &index.ledgers, &made)
     if error == 0:
-        error = mdb.dbi_open(txn, b"doubts", MDB_CREATE, &index.doubtful)
+        error = open_table(txn, b"fences", &index.fences, &made)
+    if error == 0:
+        error = open_table(txn, b"doubts", &index.doubtful, &made)
+    if error == 0 and made:
+        error = commit_numbered(index, txn)
     if error == 0:
         error = load_doubts(index, txn)
     if error == 0:
@@ -211,6 +226,7 @@ cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
         status = index_begin(index)
         if status == OK:
             status = run_upgrade_some(&index.runs, &upgrade)
+            index.wrote = upgrade.begun or index.guard.tables[TABLE_LOCATIONS].root == <uint64_t> NO_PAGE
         if status == OK:
             status = index_commit(index)
     index_abort(index)

@@ -46,6 +46,7 @@ cdef struct LocationIndex:
     MDB_dbi ledgers
     MDB_dbi fences
     MDB_dbi doubtful
+    MDB_dbi main                            # the tree that has the tables, and the number of its own commit
     IndexDamage damage
     Doubts doubts
     int64_t failed                          # atomic; set by the writing thread, never cleared

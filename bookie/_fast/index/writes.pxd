@@ -1,6 +1,7 @@
 """Writes to a location index in one transaction, by one thread at a time: the holder of `Store.writing`."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.lmdb_c cimport MDB_txn
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport IndexRun
 from bookie._fast.index.state cimport LocationIndex
@@ -30,6 +31,8 @@ cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* b
 cdef Status index_commit(LocationIndex* index) noexcept nogil
 # Publish the last commit to readers. False: it is unreadable, and reads fail until a repair.
 cdef bint index_publish(LocationIndex* index) noexcept nogil
+# Put the number that the commit of `txn` will have into the main tree. Return 0, an errno or an LMDB code.
+cdef int commit_numbered(LocationIndex* index, MDB_txn* txn) noexcept nogil
 cdef void index_abort(LocationIndex* index) noexcept nogil
 
 # For the modules with tables of their own in this index: whether a put may begin, and recording its result.

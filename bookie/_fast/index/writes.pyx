@@ -3,13 +3,16 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from bookie._fast.base.cursor cimport store_i64
-from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, mdb, mdb_full_maps, mdb_status
+from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, MDB_val, mdb, mdb_full_maps, mdb_status
 from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
 from bookie._fast.index.damage cimport damage_note
 from bookie._fast.index.guard cimport (
+    COMMIT_KEY,
+    COMMIT_KEY_BYTES,
+    COMMIT_VALUE_BYTES,
     TABLE_DOUBTS,
     TABLE_FENCES,
     TABLE_LEDGERS,
@@ -127,16 +130,30 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     index.txn = NULL
     if index.wrote:
         tables_stat(index, txn, wanted)
+        status = written(index, mdb_status(commit_numbered(index, txn)))
+        if status != OK:
+            mdb.txn_abort(txn)
+            return status
     status = written(index, mdb_status(mdb.txn_commit(txn)))
     if status != OK:
         return status
     status = guard_learn(&index.guard, index.guard.file.fd)
-    if status == OK and index.wrote and (
-            index.guard.meta.transaction == before or not tables_hold(index, wanted)):
+    if index.wrote and (index.guard.stale or (status == OK and (
+            index.guard.meta.transaction == before or not tables_hold(index, wanted)))):
         return latched(index, IO_ERROR)         # the disk has lost the meta page, and so the whole commit, or another
     if not publish(index, status):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
     return OK
+
+
+cdef int commit_numbered(LocationIndex* index, MDB_txn* txn) noexcept nogil:
+    """Put the number that this commit will have into the main tree, whose root it writes anyway. Return LMDB's code."""
+    cdef uint8_t[COMMIT_VALUE_BYTES] number
+    cdef MDB_val key, value
+    store_i64(number, <int64_t> index.guard.meta.transaction + 1)
+    key.mv_size, key.mv_data = COMMIT_KEY_BYTES, <void*> COMMIT_KEY
+    value.mv_size, value.mv_data = COMMIT_VALUE_BYTES, number
+    return mdb.put(txn, index.main, &key, &value, 0)
 
 
 cdef void tables_stat(LocationIndex* index, MDB_txn* txn, MDB_stat* wanted) noexcept nogil:
@@ -261,14 +278,13 @@ cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* mo
     cdef Status status = guarded(index, ledger, 0, INT64_MAX)
     if status == OK:
         status = run_delete_some(&index.runs, ledger, most)
-        index.wrote |= most[0] != before
+        index.wrote |= most[0] != before or status == FULL
     return status if status == FULL else index_noted(index, status)
 
 
 cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil:
-    cdef uint64_t before = bytes[0]
     cdef Status status = guarded(index, moved.ledger, moved.first - RUN_SLOTS_MAX, moved.last)
     if status == OK:
         status = index_noted(index, run_relocate(&index.runs, moved, bytes))
-        index.wrote |= bytes[0] != before
+        index.wrote |= status == OK
     return status
