@@ -37,7 +37,8 @@ class ClusterDraw(Draw):
         while draw.bookies > BOOKIES_MAX:
             draw = Draw.of(rng)
         timeout = min(max(draw.config.add_timeout_s, 0.05), TIMEOUT_S_MAX)
-        session_s = rng.choice((0.2, 0.5, 2.0))
+        # One way to the store takes up to twice `store_s`. No call would arrive within a shorter session.
+        session_s = max(rng.choice((0.2, 0.5, 2.0)), 2 * draw.store_s)
         recoveries = rng.choice((0, 0, 1, 2))
         # A bookie is lost only after its session, and then another one must take its place.
         lasts_s = max(draw.lasts_s, 0.2, 5 * session_s if recoveries else 0.0)
