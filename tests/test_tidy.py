@@ -47,6 +47,7 @@ HOSTS = re.compile(
     r"(www\.)?apache\.org|bookkeeper\.apache\.org|maven\.apache\.org/(POM|xsd)|www\.w3\.org|github\.com|keepachangelog\.com"
     r"|localhost|127\.0\.0\.1|\[?::1|[\w.-]+\.example|example\.|\$|\{|<|\.\.\.)[\w.-]+"
 )
+COMPILED_CLASS = re.compile(r"^((?:@.*\n)*)cdef class (\w+).*\n((?:(?:    .*)?\n)*)", re.MULTILINE)
 SPOKEN = {".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".md", ".toml", ".conf", ".proto", ".java", ".xml", ".sh", ""}
 
 
@@ -185,6 +186,17 @@ def test_each_test_says_what_it_holds() -> None:
 def test_cython_keeps_to_the_language_we_chose() -> None:
     """No preprocessor of Cython's, no hidden GIL, full paths."""
     found = offences([path for path in SOURCES if path.suffix in {".pyx", ".pxd"}], BANNED_CYTHON)
+    assert not found, "\n".join(found)
+
+
+def test_objects_that_end_still_have_their_attributes() -> None:
+    """What the collector finds is cleared before `__dealloc__`, whose methods and loops then meet None, unless told."""
+    found = []
+    for path in MODULES:
+        for decorators, cls, body in COMPILED_CLASS.findall(path.read_text()):
+            ending = re.search(r"^    def __dealloc__\(self\):\n((?:(?: {5}.*)?\n)*)", body, re.MULTILINE)
+            if ending and re.search(r"\bself\.\w+\(|\bin self\.", ending[1]) and "no_gc_clear" not in decorators:
+                found.append(f"{name(path)}: {cls} needs @cython.no_gc_clear")
     assert not found, "\n".join(found)
 
 

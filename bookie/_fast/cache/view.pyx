@@ -1,4 +1,5 @@
 """Pages of one ledger that are added, overlap and are dropped, as in the read cache; for tests. One thread."""
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -25,6 +26,7 @@ cdef enum:
     ENTRY = 16               # bytes: its ids
 
 
+@cython.no_gc_clear
 cdef class LedgerPages:
     """The runs of one ledger, and the pages that they view."""
     cdef RunMap map

@@ -1,6 +1,7 @@
 """The way down a tree to the greatest key that is not above the wanted one, whose value then names the next run."""
 import errno
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport SEEK_END
 from libc.stdlib cimport free, malloc
@@ -333,6 +334,7 @@ cdef Status learn(FileOps* ops, int fd, uint32_t kept, RunSearch* search) noexce
     return status
 
 
+@cython.no_gc_clear
 cdef class RunFile:
     """The runs of an index as of its newest commit when this is created. The file must not be written from then on."""
     cdef RunSearch search

@@ -1,4 +1,5 @@
 """The queue of requests that Python answers. Loops submit and collect; Python threads take and answer."""
+cimport cython
 from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -150,6 +151,7 @@ cdef str address(const uint8_t* peer):
     return ""
 
 
+@cython.no_gc_clear
 cdef class Task:
     """A job taken by Python: a request to answer, or an event.
 

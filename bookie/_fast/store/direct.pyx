@@ -1,6 +1,7 @@
 """Adds, fences, LACs and reads on the stores from Python, and groups of a journal. Calls that wait release the GIL."""
 from collections import namedtuple
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -114,6 +115,7 @@ cdef void discharge(Journal* journal, const Waker* waker) noexcept nogil:
     pthread_mutex_unlock(&journal.commit_lock)
 
 
+@cython.no_gc_clear
 cdef class JournalWriter:
     """Appends to an open JournalCommitter as an I/O loop does, with or without the committer's own threads."""
 
@@ -233,6 +235,7 @@ cdef class Held:
         answer_release(&self.answer)
 
 
+@cython.no_gc_clear
 cdef class Direct:
     """The stores of a bookie as I/O loops see them. Keys have any length; entries begin with ledger and entry id."""
 

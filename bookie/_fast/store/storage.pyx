@@ -1,4 +1,5 @@
 """Opening one ledger directory, and all of a bookie's: caches, index and entry logs."""
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -148,6 +149,7 @@ cdef Status load_fence(void* context, int64_t ledger, int64_t deleted_ms) noexce
     return OK if ledger_keep_fence(&shard.ledgers, ledger, deleted_ms) else NO_MEMORY
 
 
+@cython.no_gc_clear
 cdef class DirectoryStore:
     """One ledger directory, opened: caches, index, entry logs. numpy owns the memory of the read cache."""
 
@@ -338,6 +340,7 @@ cdef class DirectoryStore:
         free(self.store)
 
 
+@cython.no_gc_clear
 cdef class StorageEngine:
     """All stores and journals of a bookie, as the data path sees them."""
 

@@ -1,9 +1,11 @@
 """The common part of scans of entry logs and journals: the open file, and the way from a sheet to rows."""
 import os
 
+cimport cython
 from bookie._fast.base.open_file cimport open_to_read
 
 
+@cython.no_gc_clear
 cdef class RowFile:
     """An open file whose records are read as rows. Close it, or drop it. OSError if the file cannot be read."""
 
