@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bookie.errors import ClusterNotInitialized, IllegalOperation, LedgerIdOverflow, MetadataSerializationError
 from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.key_value.driver import INSTANCE, LEDGERS, KeyValueCluster, KeyValueDriver, KeyValueLedgers
-from bookie.metadata.key_value.keys import pages
+from bookie.metadata.records.ledger_metadata import LEDGER_IDS_END
 from bookie.metadata.watching import Watcher
 
 __all__ = ["EtcdDriver"]
@@ -40,8 +40,10 @@ FIRST_BUCKET = "first-bucket"
 COUNT_BITS = 56
 OURS = re.compile(LEDGERS + "00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
 """The key of a ledger without a scope of ids."""
-LISTED = 10_000
-"""How many keys one request lists; they take 0.8 MB."""
+LISTED = 2000
+"""How many ledgers one request lists. Their messages and texts take about a megabyte."""
+SPARSE_GROWTH = 8
+"""How many times as many ids the next request of a listing spans if one finds less than half a page."""
 TAKEN_MAX = 100_000
 TAKERS = 16
 
@@ -121,8 +123,24 @@ class EtcdLedgers(KeyValueLedgers):
         return f"{LEDGERS}{uuid.UUID(int=ledger_id)}"
 
     def ranges(self) -> Iterator[list[int]]:
-        for page in pages(self._store, LEDGERS, LISTED):
-            yield [ledger for key in page if (ledger := self._id(key)) is not None]
+        """Yield the ledgers in pages of at most `LISTED`.
+
+        etcd counts all keys of a requested range, however few it returns. A page is therefore requested up to an id
+        that is near, or the time of a listing would grow with the square of the number of ledgers.
+        """
+        first, width = 0, LISTED
+        start = self._key(first)
+        while first < LEDGER_IDS_END:
+            end = min(first + width, LEDGER_IDS_END)
+            keys = self._etcd.keys_between(start, self._key(end), LISTED)
+            page = [ledger for key in keys if (ledger := self._id(key)) is not None]
+            if page:
+                yield page
+            if len(keys) == LISTED:
+                last = page[-1] if page else first
+                start, first, width = keys[-1] + "\0", last + 1, max(last - first + 1, LISTED)
+            else:
+                start, first, width = self._key(end), end, width * (SPARSE_GROWTH if len(keys) < LISTED // 2 else 1)
 
     def _id(self, key: str) -> int | None:
         found = OURS.fullmatch(key)

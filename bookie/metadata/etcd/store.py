@@ -227,6 +227,11 @@ class EtcdStore(ConnectedStore):
         cut = len(self._below.encode())
         return [found.key[cut:].decode("utf-8", "replace") for found in self._range(request).kvs]
 
+    def keys_between(self, start: str, end: str, limit: int) -> list[str]:
+        """Return at most `limit` keys from `start` to before `end`, ascending. etcd counts all keys between them."""
+        request = pb.RangeRequest(key=self._full(start), range_end=self._full(end), limit=limit, keys_only=True)
+        return [self._short(found.key) for found in self._range(request).kvs]
+
     def increment(self, key: str) -> int:
         full = self._full(key)
         request = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=full)), _read(full)])

@@ -1,0 +1,87 @@
+"""Listings of ledgers in etcd: each is listed once and in order, in bounded pages, and etcd counts no key often."""
+
+import uuid
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from bookie.metadata.etcd import driver as etcd_driver
+from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess
+from bookie.pb import etcd_pb2 as pb
+from tests.fixtures.etcd import EtcdCluster
+from tests.metadata.conftest import EtcdScope
+
+pytestmark = pytest.mark.leaks("gRPC keeps threads of its own for the life of the process")
+
+PAGE = 50
+AT_ONCE = 100
+LEDGERS_MAX = (1 << 63) - 1
+Answers = list[tuple[int, int]]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """For each range that etcd has answered: how many keys it returned, and how many it counted. Pages are small."""
+    seen: Answers = []
+    call = Endpoints.call
+
+    def recorded(self: Endpoints, method: str, request: Any, timeout: float) -> Any:
+        answer = call(self, method, request, timeout)
+        if method == "KV/Range":
+            seen.append((len(answer.kvs), answer.count))
+        return answer
+
+    monkeypatch.setattr(Endpoints, "call", recorded)
+    monkeypatch.setattr(etcd_driver, "LISTED", PAGE)
+    return seen
+
+
+def put_all(etcd: EtcdCluster, keys: Iterable[str]) -> None:
+    """Put keys with empty values."""
+    left = list(keys)
+    with closing(Endpoints((etcd.members[0].address,), EtcdAccess())) as members:
+        for at in range(0, len(left), AT_ONCE):
+            puts = [pb.RequestOp(request_put=pb.PutRequest(key=key.encode())) for key in left[at : at + AT_ONCE]]
+            members.call("KV/Txn", pb.TxnRequest(success=puts), 10)
+
+
+def ledger_keys(scope: EtcdScope, ledgers: Iterable[int]) -> list[str]:
+    """Return the keys of ledgers."""
+    return [f"{scope.scope}/ledgers/{uuid.UUID(int=ledger)}" for ledger in ledgers]
+
+
+@pytest.mark.parametrize(
+    "ledgers",
+    [
+        pytest.param(range(2000), id="dense"),
+        pytest.param(range(7, 2_000_000, 1000), id="sparse"),
+        pytest.param([*range(500), *range(3 << 56, (3 << 56) + 1000), LEDGERS_MAX - 1, LEDGERS_MAX], id="far apart"),
+    ],
+)
+def test_a_listing_counts_no_key_often(
+    etcd: EtcdCluster, etcd_scope: EtcdScope, answers: Answers, ledgers: Iterable[int]
+) -> None:
+    """The pages have all ledgers in order, and what etcd counts for them grows with the ledgers, not their square."""
+    expected = list(ledgers)
+    driver = etcd_scope.connect()
+    put_all(etcd, ledger_keys(etcd_scope, expected))
+    answers.clear()
+    pages = list(driver.ledgers.ranges())
+    assert [ledger for page in pages for ledger in page] == expected
+    assert max(returned for returned, _ in answers) <= PAGE
+    assert sum(counted for _, counted in answers) <= 4 * len(expected)
+    assert len(answers) <= 4 * len(expected) // PAGE + 40  # 40 lead from one ledger to another one far away
+
+
+def test_a_page_of_other_keys_does_not_end_a_listing(
+    etcd: EtcdCluster, etcd_scope: EtcdScope, answers: Answers
+) -> None:
+    """More keys than a page has that are no ledgers, between two ledgers and around all of them."""
+    driver = etcd_scope.connect()
+    strangers = [f"{etcd_scope.scope}/ledgers/00000000-0000-0000-0000-000000000007-{number}" for number in range(120)]
+    strangers += [f"{etcd_scope.scope}/ledgers/!{number}" for number in range(120)]
+    put_all(etcd, [*strangers, *ledger_keys(etcd_scope, [6, 7, 8, (1 << 64) | 3])])
+    assert [ledger for page in driver.ledgers.ranges() for ledger in page] == [6, 7, 8]
+    assert all(returned <= PAGE for returned, _ in answers)
