@@ -25,6 +25,8 @@ cdef struct Guard:
     Meta meta
     Tree tables[TABLES]
     bint roots_known             # `tables` are those of the last commit
+    bint numbered                # the main tree has the number of a commit
+    uint32_t named               # a bit for each table that the main tree has
     bint stale                   # the main tree says that it belongs to another commit than the newest meta page
     uint32_t metas_crc
     uint32_t trees_crc           # of the main tree and the free list
@@ -35,6 +37,7 @@ cdef struct Guard:
     const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL if unknown
     bint summed                  # the range being checked is in that table
 
+cdef const char** TABLE_NAMES
 cdef const char* COMMIT_KEY      # of the number of the commit, in the main tree
 cdef enum:
     COMMIT_KEY_BYTES = 6
@@ -42,12 +45,19 @@ cdef enum:
 
 cdef void guard_init(Guard* guard) noexcept nogil
 cdef void guard_free(Guard* guard) noexcept nogil
-# Read the newest commit of `fd` and remember it. Return OK; CORRUPT, also if the free list names a page twice or one
-# outside the file, or if the main tree is of another commit or lacks a table; IO_ERROR; NO_MEMORY.
+# Read the newest commit of `fd` and remember it. Return OK; CORRUPT, also if the free list names a page twice, one
+# outside the file or one of the main tree, or if the main tree is of another commit or lacks a table; IO_ERROR;
+# NO_MEMORY.
 cdef Status guard_learn(Guard* guard, int fd) noexcept nogil
 # Begin a transaction. CORRUPT: the meta pages or trees are not those of our last commit, or are unreadable. Nothing
 # has been written then, and a repair of the index copies what is readable.
 cdef Status guard_begin(Guard* guard) noexcept nogil
+# Check that each page of the file is free, or belongs to the main tree, the free list or a table, as their numbers of
+# pages say. Return OK, CORRUPT or NO_MEMORY.
+cdef Status guard_sum(const Guard* guard) noexcept nogil
+# Look for the tables in the bytes of the main tree's root, whatever else is damaged in it: each name may have one wrong
+# bit. Return whether the tables of runs and of ledgers were found. What is found may be of an earlier commit.
+cdef bint guard_guess(Guard* guard) noexcept nogil
 # Check every page of a table, and each value of the fences. Return OK, CORRUPT, IO_ERROR or NO_MEMORY.
 cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil
 # Check the pages before keys in [low, high] of a table are read, put or deleted. CORRUPT as in guard_begin.

@@ -1,7 +1,7 @@
 """Pages are read with pread from the file that LMDB maps: what it is about to use is what was checked just before."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memset, strlen
+from libc.string cimport memcmp, memcpy, memset, strlen
 from posix.unistd cimport pread
 
 from bookie._fast.base.crc cimport crc32c
@@ -14,6 +14,7 @@ from bookie._fast.index.lmdb_pages cimport (
     NODE_BIG,
     NO_PAGE,
     PAGE_HEAD_BYTES,
+    TABLE_BYTES,
     TREE_DEPTH_MOST,
     Node,
     Tree,
@@ -26,21 +27,24 @@ from bookie._fast.index.lmdb_pages cimport (
     page_read,
     page_within,
     table_parse,
+    tree_at,
 )
 from bookie._fast.index.lmdb_tree cimport TreeWalk, see_free_pages, seen_pages, tree_walk
 
-cdef const char** NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
+cdef extern from *:
+    int __builtin_popcount(unsigned int) noexcept nogil
+
+cdef const char** TABLE_NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
 cdef const char* COMMIT_KEY = b"commit"
 
 cdef enum:
     ALL_NAMED = (1 << TABLES) - 1
+    FIRST_NAMED = 1 << TABLE_LOCATIONS | 1 << TABLE_LEDGERS
 
 cdef struct Learning:
     Guard* guard
     uint32_t crc
     bint tables                  # walking the main tree, whose values are the roots of tables
-    uint32_t named               # a bit for each table that it has
-    bint numbered                # it has the number of a commit
     uint64_t commit
     bint fences                  # walking the fences, whose values are checked only when the index is opened
     bint damaged
@@ -72,22 +76,26 @@ cdef Status heads(int fd, uint32_t page_bytes, uint32_t* crc) noexcept nogil:
 
 cdef Status sum_up(void* context, const Node* node, const uint8_t* value) noexcept nogil:
     cdef Learning* learning = <Learning*> context
+    cdef uint64_t freed
     cdef int table
     learning.crc = crc32c(learning.crc, node.key, node.key_size)
     learning.crc = crc32c(learning.crc, value, node.value_size)
     learning.values += 1
     if not learning.tables:
+        # The free list: each key is the number of the commit that no longer needed these pages.
+        memcpy(&freed, node.key, sizeof(freed))
+        learning.damaged |= not 0 < freed <= learning.guard.meta.transaction
         return OK
     if node.key_size == COMMIT_KEY_BYTES and memcmp(node.key, COMMIT_KEY, COMMIT_KEY_BYTES) == 0:
         if node.flags or node.value_size != COMMIT_VALUE_BYTES:
             learning.damaged = True
             return OK
-        learning.numbered = True
+        learning.guard.numbered = True
         learning.commit = <uint64_t> load_i64(value)
         return OK
     for table in range(TABLES):
-        if node.key_size == strlen(NAMES[table]) and memcmp(node.key, NAMES[table], node.key_size) == 0:
-            learning.named |= 1 << table
+        if node.key_size == strlen(TABLE_NAMES[table]) and memcmp(node.key, TABLE_NAMES[table], node.key_size) == 0:
+            learning.guard.named |= 1 << table
             if table_parse(node, &learning.guard.tables[table]) != OK:
                 learning.damaged = True
             return OK
@@ -99,10 +107,18 @@ cdef void lost(void* context) noexcept nogil:
     (<Learning*> context).damaged = True
 
 
+cdef bint as_described(Learning* learning, TreeWalk* walk, const Tree* tree) noexcept nogil:
+    """Return whether a walk met as many values and pages as the meta page says, and begin to count anew."""
+    cdef bint same = learning.values == tree.entries and walk.pages == tree.pages
+    learning.values = walk.pages = 0
+    return same
+
+
 cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
     """Compute the checksum of the main tree and the free list; the walk checks their pages."""
     cdef TreeWalk walk
     cdef Learning learning
+    cdef uint32_t wanted
     cdef Status status
     memset(&walk, 0, sizeof(TreeWalk))
     walk.file = guard.file
@@ -112,17 +128,18 @@ cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
         return NO_MEMORY
     memset(&learning, 0, sizeof(Learning))
     learning.guard, learning.tables = guard, True
+    guard.named, guard.numbered = 0, False
     status = tree_walk(&walk, &guard.meta.main)
     # A page whose write was lost may hold an older state of itself, which is sound.
-    guard.stale = learning.numbered and learning.commit != guard.meta.transaction
-    if (learning.numbered and learning.named != ALL_NAMED) or learning.values != guard.meta.main.entries:
-        learning.damaged = True
+    guard.stale = guard.numbered and learning.commit != guard.meta.transaction
+    # An index without a number may be of a version that had no fences and doubts.
+    wanted = ALL_NAMED if guard.numbered else FIRST_NAMED if guard.meta.main.entries else 0
+    learning.damaged |= wanted & ~guard.named != 0 or not as_described(&learning, &walk, &guard.meta.main)
     guard.roots_known = status == OK and not learning.damaged
     learning.tables = False
-    learning.values = 0
     if status == OK:
         status = tree_walk(&walk, &guard.meta.free)
-        learning.damaged |= learning.values != guard.meta.free.entries
+        learning.damaged |= not as_described(&learning, &walk, &guard.meta.free)
     free(walk.seen)
     crc[0] = learning.crc
     return CORRUPT if status == OK and (learning.damaged or guard.stale) else status
@@ -139,6 +156,7 @@ cdef Status guard_learn(Guard* guard, int fd) noexcept nogil:
     guard.file.fd = fd
     guard.file.page_bytes = guard.meta.page_bytes
     guard.file.last = guard.meta.last
+    memset(guard.tables, 0, sizeof(guard.tables))
     for table in range(TABLES):
         guard.tables[table].root = <uint64_t> NO_PAGE
     status = heads(fd, guard.meta.page_bytes, &guard.metas_crc)
@@ -146,12 +164,74 @@ cdef Status guard_learn(Guard* guard, int fd) noexcept nogil:
         status = sum_trees(guard, &guard.trees_crc)
     if status != OK:
         return status
-    seen = seen_pages(&guard.file)
-    if seen == NULL:
-        return NO_MEMORY
-    status = see_free_pages(seen, &guard.file, &guard.meta.free)
+    seen = unused_by_tables(guard, &status)
     free(seen)
     return status
+
+
+cdef Status see_value(void* context, const Node* node, const uint8_t* value) noexcept nogil:
+    return OK
+
+
+cdef uint8_t* unused_by_tables(const Guard* guard, Status* status) noexcept nogil:
+    """Return a bit for each page that is free or belongs to main tree or free list; NULL if there is no memory."""
+    cdef TreeWalk walk
+    cdef Learning learning
+    memset(&walk, 0, sizeof(TreeWalk))
+    learning.damaged = False
+    walk.file = guard.file
+    walk.each, walk.lost, walk.context = see_value, lost, &learning
+    walk.seen = seen_pages(&guard.file)
+    status[0] = NO_MEMORY if walk.seen == NULL else tree_walk(&walk, &guard.meta.main)
+    if status[0] == OK:
+        status[0] = CORRUPT if learning.damaged else see_free_pages(walk.seen, &guard.file, &guard.meta.free)
+    return walk.seen
+
+
+cdef Status guard_sum(const Guard* guard) noexcept nogil:
+    cdef Status status
+    cdef uint8_t* seen = unused_by_tables(guard, &status)
+    cdef uint64_t pages = 2      # the meta pages
+    cdef uint64_t i
+    cdef uint32_t table
+    for i in range(guard.file.last // 8 + 1 if status == OK else 0):
+        pages += <uint64_t> __builtin_popcount(seen[i])
+    free(seen)
+    for table in range(TABLES):
+        pages += guard.tables[table].pages
+    return CORRUPT if status == OK and pages != guard.file.last + 1 else status
+
+
+cdef uint32_t bits_apart(const uint8_t* a, const char* b, uint32_t size) noexcept nogil:
+    cdef uint32_t i
+    cdef uint32_t bits = 0
+    for i in range(size):
+        bits += <uint32_t> __builtin_popcount(a[i] ^ <uint8_t> b[i])
+    return bits
+
+
+cdef bint guard_guess(Guard* guard) noexcept nogil:
+    cdef uint32_t size = guard.file.page_bytes
+    cdef uint32_t table, length, at
+    cdef uint8_t* page
+    if guard.file.fd < 0 or guard.meta.main.root == <uint64_t> NO_PAGE:
+        return False
+    page = <uint8_t*> malloc(size)
+    guard.named = 0
+    if page != NULL and pread(guard.file.fd, page, size, guard.meta.main.root * size) == size:
+        for table in range(TABLES):
+            length = <uint32_t> strlen(TABLE_NAMES[table])
+            # Nodes lie at the end of a page; what is left of old ones is before them.
+            at = (size - TABLE_BYTES - length) & ~<uint32_t> 1
+            while at > PAGE_HEAD_BYTES and bits_apart(page + at, TABLE_NAMES[table], length) > 1:
+                at -= 2
+            if at <= PAGE_HEAD_BYTES:
+                guard.tables[table].root = <uint64_t> NO_PAGE
+                continue
+            tree_at(page + at + length, False, &guard.tables[table])
+            guard.named |= 1 << table
+    free(page)
+    return guard.named & FIRST_NAMED == FIRST_NAMED
 
 
 cdef Status guard_begin(Guard* guard) noexcept nogil:

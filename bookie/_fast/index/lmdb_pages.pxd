@@ -24,6 +24,8 @@ cdef struct Tree:
     uint64_t root
     uint64_t entries
     uint64_t pages               # of all kinds
+    uint32_t pad                 # 0; in the free tree the size of a page
+    uint16_t flags
     uint16_t depth
     bint by_number               # keys are numbers in native byte order, as in the free list
 
@@ -49,12 +51,14 @@ cdef struct Node:
     const uint8_t* value         # NULL if it is big
     uint32_t value_size
 
-# Read the newer of the file's two commits. CORRUPT: a meta page is invalid, or the two are not successive commits, as
-# they must be unless something else changed one; IO_ERROR.
+# Read the newer of the file's two commits. CORRUPT: a meta page is invalid or contradicts itself, or the two are not
+# successive commits, as they must be unless something else changed one; IO_ERROR.
 cdef Status meta_newest(int fd, Meta* meta) noexcept nogil
 # `raw` holds the header and the META_BYTES of a meta page.
 cdef Status meta_parse(const uint8_t* raw, Meta* meta) noexcept nogil
 cdef Status table_parse(const Node* node, Tree* tree) noexcept nogil
+# Take the description of a tree from TABLE_BYTES bytes, unchecked.
+cdef void tree_at(const uint8_t* at, bint by_number, Tree* tree) noexcept nogil
 
 # Read page `number` of a tree into page[page_bytes] and check it. Return OK, CORRUPT or IO_ERROR.
 cdef Status page_read(const PageFile* file, uint64_t number, bint by_number, uint8_t* page) noexcept nogil

@@ -13,6 +13,7 @@ cdef enum:
     FLAG_LEAF = 2
     FLAG_OVERFLOW = 4
     FLAG_META = 8
+    BY_NUMBER = 8                # the flag of a tree whose keys are numbers; other flags are never set here
     NODE_HEAD_BYTES = 8
     LMDB_MAGIC = 0xBEEFC0DE
     LMDB_VERSION = 1
@@ -69,6 +70,8 @@ cdef Status read_at(int fd, void* data, size_t size, uint64_t offset) noexcept n
 # --- meta pages ---
 
 cdef void tree_at(const uint8_t* at, bint by_number, Tree* tree) noexcept nogil:
+    tree.pad = u32(at)
+    tree.flags = u16(at + 4)
     tree.depth = u16(at + 6)
     tree.pages = u64(at + 8) + u64(at + 16) + u64(at + 24)
     tree.entries = u64(at + 32)
@@ -77,8 +80,10 @@ cdef void tree_at(const uint8_t* at, bint by_number, Tree* tree) noexcept nogil:
 
 
 cdef bint tree_fits(const Tree* tree, uint64_t last) noexcept nogil:
+    if tree.flags != (BY_NUMBER if tree.by_number else 0) or (tree.pad and not tree.by_number):
+        return False
     if tree.root == <uint64_t> NO_PAGE:
-        return tree.depth == 0 and tree.entries == 0
+        return tree.depth == 0 and tree.entries == 0 and tree.pages == 0
     return 2 <= tree.root <= last and 0 < tree.depth <= TREE_DEPTH_MOST and tree.entries > 0
 
 
@@ -101,6 +106,7 @@ cdef Status meta_parse(const uint8_t* raw, Meta* meta) noexcept nogil:
 cdef Status meta_newest(int fd, Meta* meta) noexcept nogil:
     cdef uint8_t[PAGE_HEAD_BYTES + META_BYTES] raw
     cdef Meta other
+    cdef uint64_t older_last
     cdef Status status = read_at(fd, raw, sizeof(raw), 0)
     if status == OK:
         status = meta_parse(raw, meta)
@@ -118,18 +124,22 @@ cdef Status meta_newest(int fd, Meta* meta) noexcept nogil:
             and (meta.transaction or other.transaction):
         return CORRUPT
     if other.transaction > meta.transaction:
+        older_last = meta.last
         meta[0] = other
+    else:
+        older_last = other.last
     # Only of the newest: when the write of a meta page fails, LMDB leaves new trees there under the old transaction.
     if meta.last < 1 or not tree_fits(&meta.free, meta.last) or not tree_fits(&meta.main, meta.last):
         return CORRUPT
-    return OK
+    # A file only grows, and within its map.
+    return OK if older_last <= meta.last < meta.map_bytes // meta.page_bytes else CORRUPT
 
 
 cdef Status table_parse(const Node* node, Tree* tree) noexcept nogil:
-    if node.flags != NODE_TABLE or node.value_size != TABLE_BYTES or u16(node.value + 4):
+    if node.flags != NODE_TABLE or node.value_size != TABLE_BYTES:
         return CORRUPT
     tree_at(node.value, False, tree)
-    return OK
+    return CORRUPT if tree.pad or tree.flags else OK
 
 
 # --- pages of trees ---

@@ -51,10 +51,12 @@ from bookie._fast.index.guard cimport (
     TABLE_FENCES,
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
+    TABLE_NAMES,
     WHOLE_TABLE_PAGES_MAX,
     guard_free,
     guard_init,
     guard_learn,
+    guard_sum,
     guard_whole,
 )
 from bookie._fast.index.key cimport RunKey
@@ -149,6 +151,8 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     if fd < 0:
         return 0 if errno == ENOENT else errno
     status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
+    if status == OK:
+        status = guard_sum(&index.guard)
     for table in range(TABLES):
         # The other tables are read whole anyway. A leaf whose write was lost may hold an older state of itself, which
         # only the number of values reveals; in a large index, reading all leaves would delay each start.
@@ -183,12 +187,14 @@ cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_b
     return error
 
 
-cdef int open_table(MDB_txn* txn, const char* name, MDB_dbi* table, bint* made) noexcept nogil:
-    """Open a table, or create it: in a new index, or one of a version without it."""
-    cdef int error = mdb.dbi_open(txn, name, 0, table)
+cdef int open_table(LocationIndex* index, MDB_txn* txn, uint32_t which, MDB_dbi* table, bint* made) noexcept nogil:
+    """Open a table, or create it: in a new index, or one of a version without it. EIO if LMDB misses it otherwise."""
+    cdef int error = mdb.dbi_open(txn, TABLE_NAMES[which], 0, table)
     if error == MDB_NOTFOUND:
+        if index.guard.numbered or index.guard.named & 1 << which:
+            return EIO
         made[0] = True
-        error = mdb.dbi_open(txn, name, MDB_CREATE, table)
+        error = mdb.dbi_open(txn, TABLE_NAMES[which], MDB_CREATE, table)
     return error
 
 
@@ -200,13 +206,13 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
         return error
     error = mdb.dbi_open(txn, NULL, 0, &index.main)
     if error == 0:
-        error = open_table(txn, b"locations", &index.locations, &made)
+        error = open_table(index, txn, TABLE_LOCATIONS, &index.locations, &made)
     if error == 0:
-        error = open_table(txn, b"ledgers", &index.ledgers, &made)
+        error = open_table(index, txn, TABLE_LEDGERS, &index.ledgers, &made)
     if error == 0:
-        error = open_table(txn, b"fences", &index.fences, &made)
+        error = open_table(index, txn, TABLE_FENCES, &index.fences, &made)
     if error == 0:
-        error = open_table(txn, b"doubts", &index.doubtful, &made)
+        error = open_table(index, txn, TABLE_DOUBTS, &index.doubtful, &made)
     if error == 0 and made:
         error = commit_numbered(index, txn)
     if error == 0:

@@ -6,9 +6,9 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from bookie._fast.base.types cimport NO_MEMORY, OK, Status
+from bookie._fast.base.types cimport CORRUPT, NO_MEMORY, OK, Status
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, StoredRun, key_of, run_unpack, run_unpack_unchained
-from bookie._fast.index.guard cimport TABLE_LOCATIONS, Guard, guard_free, guard_init, guard_learn
+from bookie._fast.index.guard cimport TABLE_LOCATIONS, Guard, guard_free, guard_guess, guard_init, guard_learn
 from bookie._fast.index.key cimport key_end, key_equal
 from bookie._fast.index.ledger_tables cimport index_put_doubt
 from bookie._fast.index.lmdb_pages cimport Node, PageFile, Tree
@@ -157,19 +157,23 @@ cdef bint salvage_lost_of(const Salvage* salvage, int64_t ledger) noexcept nogil
 def salvage_file(path, Index fresh not None):
     """Copy the readable runs of the data file `path`, which nothing has open, into an open and empty index.
 
-    Returns (runs, number of values lost, ledger ranges that may have lost runs, both ends included). ValueError if the
-    file does not tell where its tables begin; OSError if it cannot be read or the new index cannot be written.
+    Returns (runs, number of values lost, ledger ranges that may have lost runs, both ends included). The page that
+    names the tables may be damaged; what it names may then be of an earlier commit, so all ledgers may have lost runs.
+    ValueError if the file does not tell where its tables begin; OSError if it cannot be read or the new index cannot
+    be written.
     """
     cdef Guard guard
     cdef Salvage salvage
     cdef Status status
+    cdef bint known
     cdef int fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     guard_init(&guard)
     salvage_init(&salvage, fresh.raw)
     try:
         with nogil:
             status = guard_learn(&guard, fd)
-        if not guard.roots_known:
+            known = guard.roots_known
+        if not known and (status != CORRUPT or not guard_guess(&guard)):
             raise ValueError(f"{path} does not tell where its tables begin (status {<int> status})")
         with nogil:
             status = index_begin(fresh.raw)
@@ -182,7 +186,7 @@ def salvage_file(path, Index fresh not None):
         if status != OK:
             raise OSError(errno.EIO, f"copying the readable runs of an index failed (status {<int> status})", path)
         ranges = [(salvage.lost[i].first, salvage.lost[i].last) for i in range(salvage.lost_count)]
-        return salvage.runs, salvage.lost_values, ranges
+        return salvage.runs, salvage.lost_values, ranges if known else [(0, INT64_MAX)]
     finally:
         salvage_free(&salvage)
         guard_free(&guard)

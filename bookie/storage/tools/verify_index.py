@@ -33,6 +33,8 @@ CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
     b"fences": unpack_fence,
     b"doubts": unpack_doubt,
 }
+COMMIT_KEY = b"commit"
+COMMIT = struct.Struct(">q")
 REQUIRED = (b"locations", b"ledgers")
 """Tables that must exist. Fences came later, and an index that has not been opened since has no table of them."""
 
@@ -136,7 +138,7 @@ class _Walk:
         """Return the keys and values of one table."""
         meta = self._newest_meta()
         found: list[tuple[bytes, bytes]] = []
-        for table, root, entries in self._tables(meta.root) if meta is not None else []:
+        for table, root, entries in self._tables(meta.root, meta.transaction) if meta is not None else []:
             if table == name:
                 self._table(name, root, entries, found)
         return found
@@ -150,9 +152,8 @@ class _Walk:
         """Verify the whole file."""
         meta = self._newest_meta()
         if meta is not None:
-            for name, root, entries in self._tables(meta.root):
-                if name in CHECKS:
-                    self._table(name, root, entries)
+            for name, root, entries in self._tables(meta.root, meta.transaction):
+                self._table(name, root, entries)
         return IndexVerified(
             path=str(self._path),
             transaction=meta.transaction if meta is not None else 0,
@@ -199,17 +200,38 @@ class _Walk:
             return None
         return _Meta(page_bytes, main[7], last, transaction)
 
-    def _tables(self, root: int) -> list[tuple[bytes, int, int]]:
+    def _tables(self, root: int, transaction: int) -> list[tuple[bytes, int, int]]:
         """Return name, root page and number of values of each table."""
-        found = []
+        found = {}
         for key, value, flags in self._leaves(root):
-            if flags & TABLE_NODE and len(value) == TABLE.size:
-                table = TABLE.unpack(value)
-                found.append((key, table[7], table[6]))
-        names = {name for name, _, _ in found}
+            if key in CHECKS and flags & TABLE_NODE and len(value) == TABLE.size:
+                found[key] = value
+            elif key == COMMIT_KEY and not flags and len(value) == COMMIT.size:
+                (commit,) = COMMIT.unpack(value)
+                if commit != transaction:
+                    self._tell(f"the tables are those of commit {commit}, but the newest one is {transaction}")
+            else:
+                self._tell(f"the page {root} names {key!r}, which is no table of an index")
         for name in REQUIRED:
-            if name not in names and not self.problems:
+            if name not in found and not self.problems:
                 self._tell(f"the table {name.decode()!r} is missing")
+        if self.problems:
+            found = self._remains(root) | found
+        return [(name, TABLE.unpack(value)[7], TABLE.unpack(value)[6]) for name, value in found.items()]
+
+    def _remains(self, root: int) -> dict[bytes, bytes]:
+        """Return the tables of a damaged page of which the name has at most one wrong bit, like `index.guard`."""
+        try:
+            data = self._read(root, 1)
+        except _Damage:
+            return {}
+        found = {}
+        for name in CHECKS:
+            wanted = int.from_bytes(name, "big")
+            for at in range((len(data) - TABLE.size - len(name)) & ~1, PAGE_HEAD.size, -2):
+                if (int.from_bytes(data[at : at + len(name)], "big") ^ wanted).bit_count() <= 1:
+                    found[name] = data[at + len(name) : at + len(name) + TABLE.size]
+                    break
         return found
 
     def _table(self, name: bytes, root: int, entries: int, out: list[tuple[bytes, bytes]] | None = None) -> None:

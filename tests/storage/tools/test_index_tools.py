@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from bookie._fast.index.view import Index
 from bookie.errors import ToolRefused
 from bookie.storage.tools.check_index import check_index
 from bookie.storage.tools.read_index import EntryPlace, list_entries, reading
-from bookie.storage.tools.verify_index import verify_index
+from bookie.storage.tools.verify_index import table_values, verify_index
 from tests.reference import entry_log as model
 from tests.storage.opened import Opened
 
@@ -120,6 +121,29 @@ def flipped(data: bytes, at: int, bit: int) -> bytes:
     out = bytearray(data)
     out[at] ^= bit
     return bytes(out)
+
+
+@pytest.mark.parametrize("name", [b"locations", b"ledgers", b"fences", b"doubts", b"commit"])
+def test_a_flipped_name_is_told(current: Path, name: bytes) -> None:
+    """A name with one wrong bit is damage, and its table is read all the same."""
+    index = current / "locations.lmdb"
+    data = index / "data.mdb"
+    whole = data.read_bytes()
+    sound = {table: table_values(index, table) for table in (b"locations", b"ledgers", b"fences", b"doubts")}
+    assert sound[b"ledgers"][0]
+    assert not any(problems for _, problems in sound.values())
+    for bit in range(8 * len(name)):
+        for at in occurrences(whole, name):
+            data.write_bytes(flipped(data.read_bytes(), at + bit // 8, 1 << bit % 8))
+        assert "is no table of an index" in "".join(verify_index(index).problems)
+        for table, (values, _) in sound.items():
+            assert table_values(index, table)[0] == values
+        data.write_bytes(whole)
+
+
+def occurrences(data: bytes, name: bytes) -> list[int]:
+    """Return where a name is, in pages of all commits."""
+    return [found.start() for found in re.finditer(re.escape(name), data)]
 
 
 def test_a_torn_meta_page(current: Path) -> None:
