@@ -1,11 +1,12 @@
 """The metadata store in etcd: keys of Apache BookKeeper's driver, lost members, compaction, leases, TLS and users."""
 
+import socket
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import grpc
@@ -14,6 +15,7 @@ import pytest
 from bookie.errors import (
     ClusterNotInitialized,
     ConfigurationError,
+    IncorrectParameter,
     MetadataSerializationError,
     MetadataStoreError,
     SecurityError,
@@ -317,6 +319,26 @@ def test_tls(secure: tuple[EtcdCluster, Authority]) -> None:
             refused.start()
 
 
+def test_tls_files_that_change(secure: tuple[EtcdCluster, Authority]) -> None:
+    """All certificates are replaced by those of another authority: calls and watches of a running driver go on."""
+    etcd, ca = secure
+    client = ca.issue("client")
+    access = f"ca={ca.certificate}&certificate={client.certificate}&key={client.key}"
+    driver = open_driver(f"etcds://{etcd.addresses}/ledgers?{access}", session_timeout_ms=60_000)
+    with closing(Started(driver)):
+        driver.cluster.initialize()
+        seen = Seen()
+        driver.ledgers.watch(7, seen)
+        seen.wait_equal(None)
+        etcd.members[0].kill()
+        other = Authority(ca.directory, "another authority")
+        other.issue("client")
+        other.issue("etcd", hosts=["127.0.0.1"])
+        etcd.members[0].restart()
+        created = driver.ledgers.create(7, METADATA)
+        seen.wait_for(lambda found: found is not None and found.version == created.version, "the ledger")
+
+
 def test_users(three_etcds: EtcdCluster, tmp_path: Path) -> None:
     """A user with a role for the scope works, also after its token became stale; others are told what is missing."""
     password = tmp_path / "password"
@@ -343,6 +365,11 @@ def test_users(three_etcds: EtcdCluster, tmp_path: Path) -> None:
         control("--user", "root:root", "role", "add", "more")  # tokens of before are no longer accepted
         written = driver.ledgers.write(7, created.value, created.version)
         seen.wait_for(lambda found: found is not None and found.version == written.version, "the write")
+        for member in three_etcds.members:  # each forgets the tokens, as after they have expired
+            member.kill()
+            member.restart()
+        written = driver.ledgers.write(7, created.value, written.version)
+        seen.wait_for(lambda found: found is not None and found.version == written.version, "the second write")
     for options, what in (
         ("", "requires a login: append .user=NAME"),
         (f"?user=bookie&password={wrong}", "refuses the user 'bookie'"),
@@ -377,6 +404,41 @@ def test_a_full_store_says_so(tmp_path: Path) -> None:
             assert driver.cookies.read("bookie-0") is not None
     finally:
         etcd.kill()
+
+
+def test_the_largest_values(etcd_scope: EtcdScope) -> None:
+    """A ledger with many ensembles, near etcd's limit of 1.5 MiB; above it, the error names the option to raise."""
+    driver, other = etcd_scope.connect(), etcd_scope.connect()
+    bookies = ("10.0.0.1:3181", "10.0.0.2:3181", "10.0.0.3:3181")
+    segments = tuple(Segment(entry, bookies) for entry in range(200_000))
+
+    def metadata(count: int) -> LedgerMetadata:
+        return LedgerMetadata(ensemble_size=3, write_quorum=3, ack_quorum=2, segments=segments[:count])
+
+    seen = Seen()
+    other.ledgers.watch(7, seen)
+    version = driver.ledgers.create(7, metadata(10_000)).version
+    version = driver.ledgers.write(7, metadata(29_000), version).version
+    told = seen.wait_for(lambda found: found is not None and found.version == version, "the large value")
+    assert told.value.segments == other.ledgers.read(7).value.segments == segments[:29_000]
+    for count in (33_000, 200_000):  # refused by etcd, and by its gRPC
+        with pytest.raises(IncorrectParameter, match=r"larger than etcd accepts .*max-request-bytes"):
+            driver.ledgers.write(7, metadata(count), version)
+    assert other.ledgers.read(7).version == version
+
+
+def test_members_that_never_answer(etcd: EtcdCluster) -> None:
+    """Three of four addresses accept connections and say nothing: the driver starts, changes and watches."""
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in silent]
+        uri = f"etcd://{','.join([*addresses, etcd.addresses])}{etcd.new_scope()}"
+        driver = stack.enter_context(closing(Started(open_driver(uri, session_timeout_ms=TIMEOUT_MS)))).driver
+        driver.cluster.initialize()
+        seen = Seen()
+        driver.ledgers.watch(7, seen)
+        created = driver.ledgers.create(7, METADATA)
+        seen.wait_for(lambda found: found is not None and found.version == created.version, "the ledger")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Calls to the members of an etcd cluster, one member at a time. Any thread.
 
 A call that a member does not answer makes the next call go to the next member. With a user, a token is fetched by the
-first call, and again when etcd no longer accepts it.
+first call, and again when etcd no longer accepts it. Files of certificates that have changed are read again after a
+call without an answer, since a member may then demand the new ones.
 """
 
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Any
 import grpc
 
 from bookie.admin_port.channel import tls_credentials
+from bookie.changed_files import ChangedFiles
 from bookie.errors import ConfigurationError, MetadataStoreError, SecurityError
 from bookie.metadata.key_value.connected import LOST_ANSWER
 from bookie.metadata.key_value.keys import VALUE_BYTES_MAX
@@ -39,6 +42,7 @@ RESPONSES: dict[str, Any] = {
     "Watch/Watch": pb.WatchResponse,
     "Auth/Authenticate": pb.AuthenticateResponse,
 }
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,12 @@ class Endpoints:
     """The members at `hosts` (host:port). Raises ConfigurationError if a file of `access` cannot be read."""
 
     def __init__(self, hosts: tuple[str, ...], access: EtcdAccess) -> None:
-        self._access = access
-        if access.encrypted:
-            credentials = tls_credentials(access.authorities, access.certificate, access.key)
-            self._channels = [grpc.secure_channel(host, credentials, options=CHANNEL_OPTIONS) for host in hosts]
-        else:
-            self._channels = [grpc.insecure_channel(host, options=CHANNEL_OPTIONS) for host in hosts]
+        self._hosts, self._access = hosts, access
+        self._files = ChangedFiles(*(path or "" for path in (access.authorities, access.certificate, access.key)))
+        self._channels = self._opened()
         self._stubs: dict[tuple[Any, str], Any] = {}
         self._lock = threading.Lock()
-        # The fields below are guarded by _lock.
+        # The fields below, _channels and _files are guarded by _lock.
         self._at = 0
         self._token = ""
 
@@ -131,9 +132,12 @@ class Endpoints:
 
     def failed(self, channel: Any, error: grpc.RpcError) -> None:
         """Note that a call on this channel failed, so that the next call does better."""
-        with self._lock:
-            if error.code() in LOST_ANSWER and self._channels[self._at] is channel:
-                self._at = (self._at + 1) % len(self._channels)
+        if error.code() in LOST_ANSWER:
+            with self._lock:
+                if self._channels[self._at] is channel:
+                    self._at = (self._at + 1) % len(self._channels)
+                if self._access.encrypted and self._files.changed():
+                    self._read_again()
         self.refused(error.details() or "")
 
     def refused(self, why: str) -> None:
@@ -146,6 +150,24 @@ class Endpoints:
         """Close all connections."""
         for channel in self._channels:
             channel.close()
+
+    def _opened(self) -> list[Any]:
+        """Return a channel to each member, with the certificates that the files contain now."""
+        access = self._access
+        if not access.encrypted:
+            return [grpc.insecure_channel(host, options=CHANNEL_OPTIONS) for host in self._hosts]
+        credentials = tls_credentials(access.authorities, access.certificate, access.key)
+        return [grpc.secure_channel(host, credentials, options=CHANNEL_OPTIONS) for host in self._hosts]
+
+    def _read_again(self) -> None:
+        """Replace the channels. Calls that are under way end on the channels before, which end with the last call."""
+        try:
+            self._channels = self._opened()
+        except ConfigurationError as error:  # a file is being replaced, which is the next change
+            log.warning("cannot read the files for TLS again target=%s error=%s", ",".join(self._hosts), error)
+            return
+        self._stubs = {}
+        log.info("read the files for TLS again target=%s", ",".join(self._hosts))
 
     def _present(self) -> Any:
         with self._lock:

@@ -47,6 +47,8 @@ REPEATED = ("too many requests", "context deadline exceeded", "context canceled"
 member that gave up on the others.
 """
 NO_USER = "user name is empty"
+TOO_LARGE = ("request is too large", "message larger than max")
+"""What etcd says of a request above its limit, and gRPC of one far above it."""
 SESSIONS = "sessions"
 log = logging.getLogger(__name__)
 
@@ -312,6 +314,11 @@ class EtcdStore(ConnectedStore):
         if error.code() in LOST_ANSWER or any(words in text for words in REPEATED):
             return None
         kind = REFUSALS.get(error.code(), MetadataStoreError)
+        if any(words in text for words in TOO_LARGE):
+            return IncorrectParameter(
+                f"metadata store {self._name}: a value is larger than etcd accepts ({text}): "
+                "raise --max-request-bytes of its members"
+            )
         if NO_USER in text:
             return SecurityError(f"metadata store {self._name} requires a login: append ?user=NAME&password=FILE")
         return kind(f"metadata store {self._name}: {text}")
