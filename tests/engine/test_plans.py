@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.engine.decay import Decay, Snapshots, rot
 from tests.engine.doubts import certain
 from tests.engine.hardships import draw_world
@@ -10,6 +12,7 @@ from tests.engine.plan import Plan, Rule
 from tests.engine.plan_files import read_plan, written
 from tests.engine.runtime import Action, Op
 from tests.engine.shrink import kind_of, shrink
+from tests.engine.wire import V2, V3
 from tests.history.events import Event
 
 
@@ -36,6 +39,14 @@ def test_a_failing_world_shrinks_to_what_it_needs() -> None:
     assert sum(len(run.peers) for run in left.runs) == 1
     assert not any(run.operations or run.changes or run.decays for run in left.runs)
     assert finds(left)
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"\x0a\x7f", bytes(30)])
+@pytest.mark.parametrize("protocol", [V2(), V3()])
+def test_a_frame_that_is_no_response_is_malformed(protocol: V2 | V3, body: bytes) -> None:
+    """Peers count what cannot be decoded as a finding, and do not end with an error of their own."""
+    with pytest.raises(ValueError, match="no response"):
+        protocol.answer(body)
 
 
 def test_findings_are_compared_without_numbers() -> None:

@@ -2,6 +2,8 @@
 
 import struct
 
+from google.protobuf.message import DecodeError
+
 from bookie.pb import wire_pb2 as pb
 from tests.engine.entries import KEY
 from tests.reference import wire_v2 as v2
@@ -126,7 +128,10 @@ class V3:
 
     def answer(self, body: bytes) -> Answer:
         """Return what a frame says. Raises ValueError if it is no response."""
-        response = pb.Response.FromString(body)
+        try:
+            response = pb.Response.FromString(body)
+        except DecodeError as error:
+            raise ValueError(f"no response ({error}): {body[:40].hex()}") from error
         key = (response.header.txnId,)
         code = CODES.get(response.status, OTHER + response.status)
         if code != OK:
