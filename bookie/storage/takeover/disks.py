@@ -4,6 +4,9 @@ take over.
 Main thread, at start, after the cookies are validated. Only names and the first bytes of files are read.
 """
 
+import os
+import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +31,8 @@ __all__ = [
 
 INDEX_NAME = "locations.lmdb"
 TAKEN_OVER = "taken-over"
-"""A file in our index, with the newest journal file of each directory at the time of the takeover."""
+"""A file in our index, with the newest journal file of each directory at the time of the takeover, and a checksum."""
+NOTE_ROW = re.compile(rb"([0-9a-f]{1,16}) ([^\n]+)\n?")
 JOURNAL_MAGIC = b"BKLG"
 GROUP_MAGIC = b"BKGC"
 
@@ -116,7 +120,7 @@ def require_no_java_since(index: Path, journal_dirs: list[Path]) -> None:
     """Raise StartRefused if a Java bookie ran after ours on these directories: our index lacks what it stored."""
     if not (index / "data.mdb").exists():
         return
-    known = read_taken_over(index)
+    known = _read_taken_over(index, journal_dirs)
     for directory, (file_id, ours) in last_journals(journal_dirs).items():
         if not ours and file_id > known.get(directory, -1):
             raise StartRefused(
@@ -131,18 +135,38 @@ def was_taken_over(index: Path) -> bool:
     return (index / "data.mdb").exists() and (index / TAKEN_OVER).exists()
 
 
-def read_taken_over(index: Path) -> dict[str, int]:
-    """Return what `note_journals` left in an index; empty if it left nothing."""
+def _read_taken_over(index: Path, journal_dirs: list[Path]) -> dict[str, int]:
+    """Return what `note_journals` left in an index; empty if it left nothing. Raises StartRefused if it is damaged."""
+    note = index / TAKEN_OVER
     try:
-        lines = (index / TAKEN_OVER).read_text().splitlines()
+        data = note.read_bytes()
     except FileNotFoundError:
         return {}
-    rows = (line.partition(" ") for line in lines)
-    return {path: int(number, 16) for number, _, path in rows}
+    rows = data.splitlines(keepends=True)
+    found = [NOTE_ROW.fullmatch(row) for row in rows]
+    # Notes of earlier versions have no checksum, nor have those that an operator writes.
+    summed = bool(rows) and rows[-1].endswith(b" crc32\n")
+    if None in found or (summed and rows[-1] != _checksum(b"".join(rows[:-1]))):
+        now = _note_rows(journal_dirs)
+        lines = "".join(f"\n{line}" for line in now)
+        raise StartRefused(
+            f"{note} is damaged: it tells which journals there were when this bookie took over the disks of a Java "
+            f"bookie. If no Java bookie ran here since, replace its text by these {len(now)} lines:{lines}\n"
+            f"Otherwise move {index} away, and the next start takes over the Java bookie's disks again"
+        )
+    return {os.fsdecode(row[2]): int(row[1], 16) for row in found if row}
+
+
+def _checksum(rows: bytes) -> bytes:
+    return b"%x crc32\n" % zlib.crc32(rows)
+
+
+def _note_rows(journal_dirs: list[Path]) -> list[str]:
+    return [f"{file_id:x} {path}" for path, (file_id, _) in last_journals(journal_dirs).items()]
 
 
 def note_journals(index: Path, journal_dirs: list[Path]) -> None:
     """Record which journals exist when an index is built, so that later ones of a Java bookie are noticed."""
     index.mkdir(PRIVATE_DIRECTORY, exist_ok=True)
-    rows = [f"{file_id:x} {path}\n" for path, (file_id, _) in last_journals(journal_dirs).items()]
-    replace_file(index / TAKEN_OVER, "".join(rows).encode())
+    rows = b"".join(os.fsencode(f"{row}\n") for row in _note_rows(journal_dirs))
+    replace_file(index / TAKEN_OVER, rows + _checksum(rows))
