@@ -51,7 +51,8 @@ def test_a_wheel(tmp_path: Path) -> None:
     """All top-level names are the project's, so that none can collide with a user's package; `pyspark_bookkeeper*` are
     the names by which Spark finds the formats. Of `bookie_admin` every file is there. Compiled modules are left out.
 
-    The description for a package index is README.md, and every link in it leads somewhere from there, too.
+    The description for a package index is README.md, and every link in it leads somewhere from there, too. The URLs
+    name the home of the protocol.
     """
     tree, archive = packed("bdist_wheel", tmp_path, BOOKIE_MODULES_BUILT="1")
     with zipfile.ZipFile(archive) as opened:
@@ -66,6 +67,7 @@ def test_a_wheel(tmp_path: Path) -> None:
     text = str(metadata.get_payload())
     assert metadata["Description-Content-Type"].startswith("text/markdown")
     assert "docs/install.md" in text
+    assert "Apache BookKeeper, https://bookkeeper.apache.org" in metadata.get_all("Project-URL", [])
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert links
     assert [link for link in links if not link.startswith("https://")] == []
