@@ -10,6 +10,7 @@ Formats:
     discovery    the formats, and the class that stands for each until it is used
     discovered/  one top-level module for each format, which is how Spark finds data sources
     interpreters the Python of Spark's workers
+    idle_workers workers end in silence when Spark has closed their socket
     versions     checks that Spark, Arrow and Java are present in a suitable version
     options      parsing and checking the options of a format; the cluster and its client settings
     schemas      the columns of each format, as Spark and Arrow schemas
@@ -38,10 +39,14 @@ Jobs:
 
 from typing import TYPE_CHECKING
 
+from bookie.spark.idle_workers import end_in_silence
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["register"]
+
+end_in_silence()  # whatever a worker does for this package, it imports this first
 
 
 def register(spark: "SparkSession") -> None:
