@@ -57,8 +57,6 @@ class LazyGroup(click.Group):
         return list(self._catalogue)
 
     def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        if name in self._instead:
-            raise click.UsageError(f"{name}: {self._instead[name]}")
         name = name if name in self._catalogue else name.lower()  # Apache BookKeeper spells some with capitals
         if name not in self._catalogue:
             return None
@@ -78,6 +76,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in self._instead and not context.resilient_parsing:  # a shell that completes words shows no errors
+            raise click.UsageError(f"{args[0]}: {self._instead[args[0]]}")
         try:
             return super().resolve_command(context, args)
         except click.UsageError as error:

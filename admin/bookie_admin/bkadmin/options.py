@@ -48,7 +48,7 @@ __all__ = [
     "with_yes",
 ]
 
-COMPLETION_S = 2.0
+COMPLETION_S = 1.0
 """How long a shell waits for words that complete an id."""
 URI_DEFAULT = "grpc://127.0.0.1:3182"
 ID = click.IntRange(0, (1 << 63) - 1)
@@ -202,8 +202,10 @@ def token_file_of(settings: "Settings") -> str:
 
 
 def bookie_ids(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-    """Complete the id of a bookie: all that are registered or have a cookie."""
-    return _completed(context, begun, lambda driver: driver.bookies.known() | driver.bookies.present(read_only=False))
+    """Complete the id of a bookie, the last one of a list with commas: all that are registered or have a cookie."""
+    head, comma, last = begun.rpartition(",")
+    found = _completed(context, last, lambda driver: driver.bookies.known() | driver.bookies.present(read_only=False))
+    return [head + comma + name for name in found]
 
 
 def log_names(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

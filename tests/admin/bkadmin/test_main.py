@@ -35,7 +35,7 @@ def test_every_command_is_there_and_explains_itself(bkadmin: BkAdmin) -> None:
 def test_upstreams_names(bkadmin: BkAdmin) -> None:
     """Apache BookKeeper's names work in any case; commands that do not apply say what to use instead."""
     assert bkadmin("updateBookieInLedger", "--help").code == 0
-    assert "bkadmin COMMAND --help" in bkadmin("help").err
+    assert bkadmin("help").err == "bkadmin: help: use bkadmin --help or bkadmin COMMAND --help (bkadmin --help)\n"
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -165,12 +165,24 @@ def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: py
     for words, place, finds in (
         ("bkadmin listu", "1", "listunderreplicated"),
         ("bkadmin bench --dig", "2", "--digest"),
+        ("bkadmin samples bk.c", "2", "bk.conf"),
     ):
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", place)
         with pytest.raises(SystemExit):
             run([])
         assert f"plain,{finds}" in capsys.readouterr().out.splitlines()
+
+
+def test_completion_shows_no_errors(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a command that does not apply, a shell shows nothing, least of all a line amid the user's own."""
+    monkeypatch.setenv("_BKADMIN_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "bkadmin help ")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit) as ended:
+        run([])
+    assert ended.value.code == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_ids_and_names_are_completed(
@@ -193,4 +205,6 @@ def test_ids_and_names_are_completed(
     monkeypatch.setenv("BOOKIE_METADATA_URI", bookie_cluster.uri)
     assert found("listledgers", "--bookie", ids[0]) == ids[:1]
     assert found("logs", "show", "lines-of") == found("consume", "--log", "lines-of") == ["lines-of-today"]
+    assert found("recover", f"{ids[0]},{ids[1][:-1]}") == [f"{ids[0]},{one}" for one in ids]
+    assert found("updatebookieinledger", "--src-bookie", ids[0]) == found("updatecookie", "--old", ids[0]) == ids[:1]
     assert found("endpointinfo", "-u", "grpc://127.0.0.1:1", "bookie-") == []

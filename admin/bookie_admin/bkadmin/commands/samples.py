@@ -17,8 +17,19 @@ def directory() -> Path:
     return installed if installed.is_dir() else code.parent / "conf"
 
 
+def _samples() -> dict[str, Path]:
+    """Return the sample files by name."""
+    root = directory()
+    return {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+    """Complete the name of a sample file."""
+    return [name for name in _samples() if name.startswith(begun)]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_names)
 @with_output
 def command(*, name: str | None, output: str) -> None:
     """List the sample files that are installed with the package, or print the one with this NAME: configurations,
@@ -29,9 +40,7 @@ def command(*, name: str | None, output: str) -> None:
       bkadmin samples
       bkadmin samples bk.conf > bk.conf
     """
-    found = {
-        path.relative_to(directory()).as_posix(): path for path in sorted(directory().rglob("*")) if path.is_file()
-    }
+    found = _samples()
     if name is None:
         show(output, "samples", [{"name": key, "bytes": Bytes(path.stat().st_size)} for key, path in found.items()])
     elif name in found:

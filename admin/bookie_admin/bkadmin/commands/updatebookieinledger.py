@@ -3,14 +3,16 @@
 import click
 
 from bookie.terminal.output import show
-from bookie_admin.bkadmin.options import Cluster, sure, with_changes, with_cluster, with_output, with_yes
+from bookie_admin.bkadmin.options import Cluster, bookie_ids, sure, with_changes, with_cluster, with_output, with_yes
 from bookie_admin.bkadmin.replacing import replace_bookie
 from bookie_admin.bkadmin.unknown import warn_of_unknown
 
 
 @click.command()
-@click.option("-sb", "--src-bookie", "old", required=True, metavar="ID", help="Id of the bookie to replace.")
-@click.option("-db", "--dest-bookie", "new", required=True, metavar="ID", help="Id of the bookie to put in its place.")
+@click.option("-sb", "--src-bookie", "old", required=True, metavar="ID", shell_complete=bookie_ids,
+              help="Id of the bookie to replace.")  # fmt: skip
+@click.option("-db", "--dest-bookie", "new", required=True, metavar="ID", shell_complete=bookie_ids,
+              help="Id of the bookie to put in its place.")  # fmt: skip
 @with_changes
 @with_cluster
 @with_output

@@ -10,6 +10,7 @@ from bookie.terminal.output import show
 from bookie_admin.bkadmin.options import (
     Cluster,
     bookie_files,
+    bookie_ids,
     configured_identity,
     sure,
     with_cluster,
@@ -26,7 +27,7 @@ from bookie_admin.bkadmin.options import (
 @click.option("-b", "--bookieid", "wish", flag_value="rename", help="Change the id from --old to that of --conf.")
 @click.option("-d", "--delete", "wish", flag_value="delete", help="Delete the cookie of --old from the metadata store.")
 @click.option("-e", "--expandstorage", "wish", flag_value="expand", help="Not supported; prints what to do instead.")
-@click.option("--old", metavar="ID", help="The previous id of the bookie.")
+@click.option("--old", metavar="ID", shell_complete=bookie_ids, help="The previous id of the bookie.")
 @with_cluster
 @with_output
 @with_yes
