@@ -346,6 +346,23 @@ def test_tables_of_an_earlier_commit_deny_nothing(tmp_path: Path) -> None:
     last.stop()
 
 
+def test_tables_of_another_commit_leave_all_ledgers_in_doubt(tmp_path: Path) -> None:
+    """B7: if the main tree is of another commit than the newest, nothing is denied before the logs are searched."""
+    one = stored(tmp_path)
+    one.stop()
+    raw = index_file(one).read_bytes()
+    page = tables(raw)["main"] * PAGE
+    number = raw.index(b"commit", page) + len("commit") + 7
+    assert number < page + PAGE
+    flip(one, number, 1)
+    again = Opened(tmp_path)
+    for ledger in range(LEDGERS):
+        assert read(again, ledger, ENTRIES + 5) == b""
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
+
+
 ON_A_FULL_DISK = """
 import os, sys
 from pathlib import Path

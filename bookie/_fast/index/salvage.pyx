@@ -172,8 +172,8 @@ def salvage_file(path, Index fresh not None):
     try:
         with nogil:
             status = guard_learn(&guard, fd)
-            known = guard.roots_known
-        if not known and (status != CORRUPT or not guard_guess(&guard)):
+            known = guard.roots_known and not guard.stale
+        if not guard.roots_known and (status != CORRUPT or not guard_guess(&guard)):
             raise ValueError(f"{path} does not tell where its tables begin (status {<int> status})")
         with nogil:
             status = index_begin(fresh.raw)
