@@ -10,8 +10,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bookie._fast.entrylog.map import read_map
+from bookie._fast.index.salvage import put_doubts
 from bookie._fast.index.view import Index, Ledger
 from bookie.errors import StartRefused
+from bookie.storage.index_repair import TAIL_BYTES
 from bookie.storage.takeover import idx, rocksdb
 from bookie.storage.takeover.disks import Disks, note_journals
 from bookie.storage.takeover.journals import with_journals
@@ -47,10 +50,18 @@ def build_index(
             known = {ledger: Ledger(ledger, b"", True, False, b"") for ledger in report.ledgers}
         known = with_journals(known, journal_dirs)
         put_records(fresh, known.values())
+        doubtful = _doubtful(report, known)
+        put_doubts(fresh, doubtful)
     remove_leftovers(disks.ledgers)
     step("cleaned")
     fenced = sum(ledger.fenced for ledger in known.values())
-    facts = {"ledgers": len(known), "fenced": fenced, "entries": report.entries, "entry_logs": len(report.logs)}
+    facts = {
+        "ledgers": len(known),
+        "fenced": fenced,
+        "doubtful": len(doubtful),
+        "entries": report.entries,
+        "entry_logs": len(report.logs),
+    }
     seconds = f"{time.monotonic() - begun:.1f}"
     log.info("the store of a Java bookie was taken over", extra={"store": disks.ledgers, **facts, "seconds": seconds})
 
@@ -108,8 +119,27 @@ def _scan(fresh: Index, disks: Disks, known: Mapping[int, Ledger] | None, progre
     for taken in report.logs:
         if taken.refused:
             raise StartRefused(f"{taken.refused}; the other replicas have its entries")
-    for taken in report.torn:
-        log.warning("an entry log is torn; the journal has the rest file=%s at=%d", taken.path, taken.end)
     if report.odd:
         log.warning("records with impossible ids are skipped store=%s count=%d", disks.ledgers, report.odd)
     return report
+
+
+def _doubtful(report: IndexRebuilt, known: Mapping[int, Ledger]) -> list[int]:
+    """Return the known ledgers of which a damaged log may hide entries; a search while serving judges that.
+
+    What a crash leaves at the end of a log that was not closed is no damage: the journal has the rest.
+    """
+    found: set[int] = set()
+    for taken in report.torn:
+        path = Path(taken.path)
+        try:
+            held = read_map(path)
+            crashed = held is None and path.stat().st_size - taken.end <= TAIL_BYTES
+        except OSError:
+            held, crashed = None, False
+        if crashed:
+            log.warning("an entry log is torn; the journal has the rest file=%s at=%d", path, taken.end)
+            continue
+        found |= known.keys() if held is None else known.keys() & set(held.ledgers.tolist())
+        log.error("a damaged entry log may hide entries file=%s at=%d ledgers=%d", path, taken.end, len(found))
+    return sorted(found)
