@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from bookie.storage.settings import MIB
+from tests.engine.decay import Decay
 from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S
 from tests.engine.runtime import NEVER, Action, Op
 
@@ -28,6 +29,7 @@ __all__ = [
     "long_ids",
     "many_files",
     "prompt",
+    "rotting",
     "sealed",
     "sipping",
     "slow_readers",
@@ -375,6 +377,22 @@ def unreadable_index(plan: Plan) -> Plan:
     rules = (Rule((Op.READ,), "data.mdb", Action.EIO, rng.randrange(5, 80), rng.randrange(1, 20)),)
     read = _run(plan, 1, _peers(plan, 1, "reader", "recoverer", "reader", "batch", requests=100), rules=rules)
     return _world(plan, write, read)
+
+
+def rotting(plan: Plan) -> Plan:
+    """The index rots before each run but the first, or loses or misplaces writes during it."""
+    rng = _rng(plan)
+    runs = []
+    for number, run in enumerate(plan.runs):
+        if number and rng.random() < 0.5:
+            decay = Decay(rng.choice(("flip", "flip", "zero", "noise", "swap")), "data.mdb", rng.getrandbits(40))
+            runs.append(replace(run, decays=(*run.decays, decay)))
+        else:
+            action, nth = rng.choice((Action.LOST, Action.ASTRAY)), int(10 ** rng.uniform(0, 2))
+            runs.append(
+                replace(run, rules=(*run.rules, Rule((Op.WRITE,), "locations", action, nth, rng.choice((1, 5)))))
+            )
+    return replace(plan, runs=tuple(runs))
 
 
 def zeroed(plan: Plan) -> Plan:

@@ -4,6 +4,8 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bookie._fast.entrylog.map import read_map
+from bookie.storage.layout import INDEX_NAME
 from tests.engine.decay import Decay, Snapshots, rot
 from tests.engine.doubts import certain
 from tests.engine.events import Recorder, events, split_deleted
@@ -104,10 +106,23 @@ class Disk:
                 doubted = decay.part if self._snapshots.bring_back(decay.part) else ""
                 self._runtime.settle(0)
             else:
+                sole_proofs = self._sole_proofs()
                 file = rot(self._place, decay)
                 doubted = file.name if file else ""
+                if file in sole_proofs:
+                    doubted = "journal"
             if doubted:
                 self._doubt(number, "doubt_journal" if "journal" in doubted or ".txn" in doubted else "doubt_files")
+
+    def _sole_proofs(self) -> list[Path]:
+        """Return the entry logs without a map of a Java bookie that was not taken over yet.
+
+        Nothing else tells what was in such a log, and a damaged one looks as a crash leaves it.
+        """
+        current = self._place / "ledgers-0" / "current"
+        if (current / INDEX_NAME / "data.mdb").exists():
+            return []
+        return [path for path in current.glob("*.log") if read_map(path) is None]
 
     def confess(self, number: int) -> None:
         """Record what the disk lied about in the run that has ended."""
