@@ -258,6 +258,30 @@ def test_a_lost_lease_is_a_lost_session(etcd_scope: EtcdScope, raw: Endpoints) -
     assert other.bookies.present(read_only=False) == {"a:3181"}
 
 
+def test_a_lease_that_a_leader_does_not_know_is_ended(etcd_scope: EtcdScope, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new leader may say that a lease is gone which lives: nothing of the lost session is left when it is told."""
+    driver, other = etcd_scope.connect(session_timeout_ms=8000), etcd_scope.connect()
+    assert isinstance(driver, EtcdDriver)
+    old = driver.store.session()
+    driver.registrations.register("a:3181", b"", read_only=False)
+    present: list[frozenset[str]] = []
+    lost = threading.Event()
+    driver.registrations.on_session_loss(lambda: present.append(other.bookies.present(read_only=False)))
+    driver.registrations.on_session_loss(lost.set)
+    exchange = Endpoints.exchange
+
+    def deny(self: Endpoints, method: str, request: pb.LeaseKeepAliveRequest, timeout: float) -> object:
+        if request.id == old:
+            return pb.LeaseKeepAliveResponse(id=old, ttl=0)
+        return exchange(self, method, request, timeout)
+
+    monkeypatch.setattr(Endpoints, "exchange", deny)
+    assert lost.wait(60)
+    assert present == [frozenset()]
+    driver.registrations.register("a:3181", b"", read_only=False)
+    assert other.bookies.present(read_only=False) == {"a:3181"}
+
+
 def test_a_stream_that_ends_at_once_is_an_error() -> None:
     """A member that ends the call which keeps a lease, without a word: the thread of the session gets an error."""
 

@@ -326,6 +326,14 @@ class EtcdStore(ConnectedStore):
     # The session
 
     def _open_session(self) -> int:
+        """Open a session, after ending the one before.
+
+        A leader that was just elected may not know a lease, which then lives on, with a registration that would look
+        like another process's, votes and locks.
+        """
+        if self._session != NO_SESSION:
+            with suppress(SessionExpired):
+                self._send("Lease/LeaseRevoke", pb.LeaseRevokeRequest(id=self._session))
         request = pb.LeaseGrantRequest(ttl=max(math.ceil(self._timeout_s), TTL_S_MIN))
         return int(self._send("Lease/LeaseGrant", request).id)
 
