@@ -30,8 +30,10 @@ cdef struct Guard:
     bint stale                   # the main tree says that it belongs to another commit than the newest meta page
     uint32_t metas_crc
     uint32_t trees_crc           # of the main tree and the free list
-    uint8_t* sound               # a bit for each page: checked since the transaction began
-    uint64_t sound_bytes
+    # A bit for each page, since the transaction began:
+    uint8_t* sound               # it was checked
+    uint8_t* edges               # it is a branch, and the first and last pages below it were checked
+    uint64_t sound_bytes         # of each of the two
     uint8_t* images              # pages on a path that were found sound since the transaction began
     uint64_t[TREE_DEPTH_MOST] pictured      # their numbers; 0 for none
     const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL if unknown

@@ -58,6 +58,7 @@ cdef void guard_init(Guard* guard) noexcept nogil:
 
 cdef void guard_free(Guard* guard) noexcept nogil:
     free(guard.sound)
+    free(guard.edges)
     free(guard.images)
     guard_init(guard)
 
@@ -232,12 +233,16 @@ cdef bint guard_guess(Guard* guard) noexcept nogil:
             guard.named |= 1 << table
     free(page)
     return guard.named & FIRST_NAMED == FIRST_NAMED
+cdef bint grow(uint8_t** bits, uint64_t size) noexcept nogil:
+    cdef uint8_t* grown = <uint8_t*> realloc(bits[0], size)
+    if grown != NULL:
+        bits[0] = grown
+    return grown != NULL
 
 
 cdef Status guard_begin(Guard* guard) noexcept nogil:
     cdef uint32_t crc
     cdef uint64_t size = guard.file.last // 8 + 1
-    cdef uint8_t* grown
     cdef Status status = heads(guard.file.fd, guard.file.page_bytes, &crc)
     if status == OK and crc != guard.metas_crc:
         return CORRUPT
@@ -248,12 +253,12 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     if crc != guard.trees_crc:
         return CORRUPT
     if size > guard.sound_bytes:
-        grown = <uint8_t*> realloc(guard.sound, size + size // 4)
-        if grown == NULL:
+        guard.sound_bytes = 0
+        if not grow(&guard.sound, size + size // 4) or not grow(&guard.edges, size + size // 4):
             return NO_MEMORY
-        guard.sound = grown
         guard.sound_bytes = size + size // 4
     memset(guard.sound, 0, guard.sound_bytes)
+    memset(guard.edges, 0, guard.sound_bytes)
     memset(guard.pictured, 0, sizeof(guard.pictured))
     if guard.images == NULL:
         guard.images = <uint8_t*> malloc(<size_t> TREE_DEPTH_MOST * guard.file.page_bytes)
@@ -369,8 +374,11 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
     cdef const Node* right
     cdef const uint8_t* within
     cdef uint32_t i, begin, stop, count
+    cdef uint8_t bit = <uint8_t> (1 << (number & 7))
     cdef Status status
-    if levels == 1 and number <= guard.file.last and guard.sound[number >> 3] & (1 << (number & 7)):
+    # What was checked is not read again: a put among many ledgers has neighbours below other branches than the one before.
+    if number <= guard.file.last and (guard.sound if levels == 1 else guard.edges)[number >> 3] & bit \
+            and (levels == 1 or low == NULL):
         return OK
     status = look(guard, number, levels, page, first, end)
     if status != OK or levels == 1:
@@ -393,4 +401,6 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
         status = visit(guard, node.child, levels - 1, page + guard.file.page_bytes, within, high, key_size, left,
                        right)
         i = count - 1 if low == NULL and i == 0 else i + 1
+    if status == OK and low == NULL:
+        guard.edges[number >> 3] |= bit
     return status
