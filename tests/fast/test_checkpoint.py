@@ -187,7 +187,7 @@ def read(one: Opened, ledger: int, done: threading.Event, wrong: list[tuple[int,
 
 def test_writers_readers_and_checkpoints_at_once(tmp_path: Path) -> None:
     """B21: entries are served as they were stored while halves are flushed, and after a crash."""
-    one = Opened(tmp_path, write_cache_bytes=MIB)
+    one = Opened(tmp_path, write_cache_bytes=4 * MIB)
     done = threading.Event()
     wrong: list[tuple[int, int, str]] = []
 

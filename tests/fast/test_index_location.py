@@ -434,3 +434,23 @@ def test_statistics(index: Index) -> None:
     stat = reader.stat()
     assert (stat.runs, stat.run_pages, stat.ledgers, stat.ledger_pages) == (2, 1, 1, 1)
     assert stat.file_bytes >= 4 * stat.page_bytes
+
+
+def test_a_transaction_among_many_ledgers_reads_pages_once(index: Index, tmp_path: Path) -> None:
+    """A put checks the pages on its path and their neighbours, but not those that an earlier put has checked."""
+    ledgers = 60_000
+    put(index, *((ledger, 0, 5, 1024 + 24 * ledger, [20]) for ledger in range(ledgers)))
+    pages = (tmp_path / "data.mdb").stat().st_size // 4096
+    index.begin()
+    before = reads_of_this_process()
+    for ledger in range(0, ledgers, 5):
+        index.put_run(ledger, 1, 6, 1024 + 24 * ledger, [20])
+    assert reads_of_this_process() - before <= 2 * pages < ledgers // 5
+    index.commit()
+    assert index.reader().lookup(5, 1) == (1, 6, 1024 + 24 * 5, 20, 24, 1)
+
+
+def reads_of_this_process() -> int:
+    """Return the number of its system calls that read."""
+    [line] = [line for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("syscr")]
+    return int(line.split()[1])

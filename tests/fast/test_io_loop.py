@@ -25,7 +25,7 @@ ENTRIES = 2000
 def bookie(tmp_path: Path) -> Iterator[LocalBookie]:
     """Run a bookie with small limits, and entries of about 1 KiB in ledger 1."""
     limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000, "output_bytes_max": 4 << 20}
-    with local_bookie(tmp_path, frame_bytes_max=FRAME_MAX, **limits) as bookie:
+    with local_bookie(tmp_path, frame_bytes_max=FRAME_MAX, write_cache_bytes=16 << 20, **limits) as bookie:
         with bookie.peer() as peer:
             peer.send(*(add(1, entry, PAYLOAD) for entry in range(ENTRIES)))
             assert {peer.answer().code for _ in range(ENTRIES)} == {0}

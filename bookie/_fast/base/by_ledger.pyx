@@ -1,4 +1,6 @@
-"""Chains in buckets. Their number doubles when there are two items for each bucket. No locks, no I/O."""
+"""Chains in buckets. Their number doubles when there are as many items, so that most look-ups read one item. No locks,
+no I/O.
+"""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
@@ -47,7 +49,7 @@ cdef void grow(ByLedger* table) noexcept nogil:
 
 
 cdef void chained_put(ByLedger* table, Chained* thing) noexcept nogil:
-    if table.count >= table.size * 2:
+    if table.count >= table.size:
         grow(table)
     put(table.buckets, table.size, thing)
     table.count += 1

@@ -45,6 +45,8 @@ cdef struct LedgerRuns:
     Page* page               # the page being filled (write cache)
     uint32_t page_bytes      # size of the next page (write cache)
     bint overrides           # an entry at or below the ledger's last one was put here
+    Chunk chunk_own              # most ledgers need no other one, and no more runs, and so one allocation
+    Run[RUNS_FIRST] runs_own
 
 cdef struct RunMap:
     ByLedger table

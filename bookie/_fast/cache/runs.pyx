@@ -29,9 +29,15 @@ cdef void free_runs(Chained* thing) noexcept nogil:
     cdef LedgerRuns* ledger = <LedgerRuns*> thing
     cdef uint32_t i
     for i in range(ledger.chunk_count):
-        free(ledger.chunks[i].runs)
-    free(ledger.chunks)
+        let_go(ledger, ledger.chunks[i].runs)
+    if ledger.chunks != &ledger.chunk_own:
+        free(ledger.chunks)
     free(ledger)
+
+
+cdef inline void let_go(const LedgerRuns* ledger, Run* runs) noexcept nogil:
+    if runs != ledger.runs_own:
+        free(runs)
 
 
 cdef void map_clear(RunMap* map) noexcept nogil:
@@ -56,6 +62,8 @@ cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil:
     if at == NULL:
         return NULL
     at.chained.ledger = ledger
+    at.chunks = &at.chunk_own
+    at.chunk_room = 1
     chained_put(&map.table, &at.chained)
     return at
 
@@ -169,24 +177,28 @@ cdef void runs_find(LedgerRuns* ledger, int64_t entry, Found* found) noexcept no
 
 cdef bint room_for_chunk(LedgerRuns* ledger) noexcept nogil:
     """Make room for one more chunk."""
-    cdef uint32_t room = ledger.chunk_room * 2 if ledger.chunk_room else 1
+    cdef uint32_t room = ledger.chunk_room * 2
+    cdef Chunk* own = &ledger.chunk_own
     cdef Chunk* grown
     if ledger.chunk_count < ledger.chunk_room:
         return True
-    grown = <Chunk*> realloc(ledger.chunks, room * sizeof(Chunk))
+    grown = <Chunk*> realloc(NULL if ledger.chunks == own else ledger.chunks, room * sizeof(Chunk))
     if grown == NULL:
         return False
+    if ledger.chunks == own:
+        grown[0] = own[0]
     ledger.chunks = grown
     ledger.chunk_room = room
     return True
 
 
 cdef bint new_chunk(LedgerRuns* ledger, uint32_t at, uint32_t room) noexcept nogil:
-    """Insert an empty chunk before chunk `at`, for the caller to fill."""
-    cdef Run* runs
+    """Insert an empty chunk before chunk `at`, for the caller to fill. The first of all has room for RUNS_FIRST."""
+    cdef Run* runs = ledger.runs_own
     if not room_for_chunk(ledger):
         return False
-    runs = <Run*> malloc(room * sizeof(Run))
+    if room > RUNS_FIRST:
+        runs = <Run*> malloc(room * sizeof(Run))
     if runs == NULL:
         return False
     memmove(&ledger.chunks[at + 1], &ledger.chunks[at], (ledger.chunk_count - at) * sizeof(Chunk))
@@ -200,22 +212,25 @@ cdef bint new_chunk(LedgerRuns* ledger, uint32_t at, uint32_t room) noexcept nog
 cdef void forget_chunks(LedgerRuns* ledger, uint32_t begin, uint32_t end) noexcept nogil:
     cdef uint32_t i
     for i in range(begin, end):
-        free(ledger.chunks[i].runs)
+        let_go(ledger, ledger.chunks[i].runs)
     memmove(&ledger.chunks[begin], &ledger.chunks[end], (ledger.chunk_count - end) * sizeof(Chunk))
     ledger.chunk_count -= end - begin
 
 
-cdef bint room_in_chunk(Chunk* chunk, uint32_t more) noexcept nogil:
+cdef bint room_in_chunk(const LedgerRuns* ledger, Chunk* chunk, uint32_t more) noexcept nogil:
     """Make room for `more` runs; CHUNK_RUNS allows them."""
     cdef uint32_t room = chunk.room
+    cdef bint own = chunk.runs == ledger.runs_own
     cdef Run* grown
     while room < chunk.count + more:
         room *= 2
     if room == chunk.room:
         return True
-    grown = <Run*> realloc(chunk.runs, room * sizeof(Run))
+    grown = <Run*> realloc(NULL if own else chunk.runs, room * sizeof(Run))
     if grown == NULL:
         return False
+    if own:
+        memcpy(grown, chunk.runs, chunk.count * sizeof(Run))
     chunk.runs = grown
     chunk.room = room
     return True
@@ -249,7 +264,7 @@ cdef bint append(LedgerRuns* ledger, const Run* run) noexcept nogil:
             return False
         ledger.chunks[ledger.chunk_count - 1].first = run.first
     chunk = &ledger.chunks[ledger.chunk_count - 1]
-    if not room_in_chunk(chunk, 1):
+    if not room_in_chunk(ledger, chunk, 1):
         return False
     chunk.runs[chunk.count] = run[0]
     chunk.count += 1
@@ -334,7 +349,7 @@ cdef bint runs_insert(LedgerRuns* ledger, const Run* run) noexcept nogil:
         cuts = True
     if ledger.chunks[begin.chunk].count + 2 > CHUNK_RUNS and not split(ledger, &begin):
         return False
-    if not room_in_chunk(&ledger.chunks[begin.chunk], 2):
+    if not room_in_chunk(ledger, &ledger.chunks[begin.chunk], 2):
         return False
     end = begin
     old = touched(ledger, run, &end, &removed)
@@ -364,7 +379,7 @@ cdef void join(LedgerRuns* ledger, uint32_t at) noexcept nogil:
         return
     chunk = &ledger.chunks[at - 1]
     following = chunk + 1
-    if chunk.count + following.count > CHUNK_RUNS // 2 or not room_in_chunk(chunk, following.count):
+    if chunk.count + following.count > CHUNK_RUNS // 2 or not room_in_chunk(ledger, chunk, following.count):
         return
     memcpy(chunk.runs + chunk.count, following.runs, following.count * sizeof(Run))
     chunk.count += following.count

@@ -1,7 +1,8 @@
 """The write cache: two halves, of which one takes adds while the other is flushed. An add costs one memcpy.
 
-Each ledger writes into its own pages, which grow from 4 KiB to 1 MiB, so that entries of a ledger stay contiguous.
-Puts are guarded by the ledger's shard; the half's memory is handed out by an atomic counter.
+Each ledger writes into its own pages, which grow to 1 MiB, so that entries of a ledger stay contiguous. The first one
+takes 512 bytes or one entry: of many ledgers, most have no more in a half. Puts are guarded by the ledger's shard; the
+half's memory is handed out by an atomic counter.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 

@@ -35,7 +35,7 @@ cdef extern from "<sys/mman.h>" nogil:
     int MADV_HUGEPAGE
 
 cdef enum:
-    PAGE_FIRST = 4096
+    PAGE_FIRST = 512         # and at least one entry: the first page of most of many ledgers is the only one
     PAGE_MOST = 1 << 20
     ALIGN = 64
     RUNS_MOST = 16384        # per ledger and half: limits the cost of an entry that arrives out of order
