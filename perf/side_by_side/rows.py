@@ -82,6 +82,14 @@ def adds(size: int, *more: Target) -> Row:
     return Row(name=f"add {size} B, 1000 outstanding", kind="add", load=load, size=size, bound="add", targets=targets)
 
 
+def spread(ledgers: int) -> Row:
+    """Synced adds that go to each of many ledgers in turn, compared with those to ten."""
+    few = adds(1024).name
+    load = ("add", "--outstanding", "1000", "--ledgers", str(ledgers))
+    targets = (Target(figure=RATE, at_least=2), Target(figure=RATE, against="ours", row=few, at_least=0.7))
+    return Row(name=f"add 1024 B to {ledgers:,} ledgers, 1000 outstanding", kind="add", load=load, targets=targets)
+
+
 def batches(entries: int, outstanding: int) -> Row:
     """Batch reads from cache."""
     one = (Target(figure=RATE, at_least=2),)
@@ -124,6 +132,8 @@ ROWS = (
     adds(128),
     adds(1024, BUSY),
     v3(adds(1024), 0.8, 4),
+    spread(10_000),
+    spread(100_000),
     adds(4096),
     Row(name="add 1024 B, 1 outstanding", kind="add", load=("add", "--outstanding", "1"), bound="lone",
         targets=(Target(figure=RATE, at_least=10), Target(figure=RATE, against="syncs", at_least=0.8),
