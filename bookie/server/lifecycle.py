@@ -276,12 +276,13 @@ class Bookie:
         return [*self._settings.journal.directories, *storage.ledger_directories, *storage.index_directories, *store]
 
     def check(self) -> None:
-        """Check what a start checks before it looks at a disk, except that ports are free, because the bookie may
-        be running. Raises ConfigurationError.
+        """Check what a start checks before it changes anything, except that ports and directories are free, because the
+        bookie may be running. Raises ConfigurationError or StartRefused.
         """
         self._check_memory()
         check_ports(self._ports(), free=False)
         check_parts(self)
+        Directories(self._directories()).check()
 
     def _ports(self) -> list[Port]:
         network, http = self._settings.network, self.http

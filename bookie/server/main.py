@@ -55,9 +55,9 @@ EXAMPLES
 
 @click.command(help=DESCRIPTION, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--conf", type=click.Path(path_type=Path), envvar="BOOKIE_CONF", help="The configuration file.")
-@click.option("--check", is_flag=True, help="Check the configuration, and the token and certificate files that it"
-              " names, without starting anything; exit with 0 or 1. A key that is not known and looks like a known one"
-              " fails the check; a start only warns of it.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Check the configuration, and the directories and the token and"
+              " certificate files that it names, without starting anything; exit with 0 or 1. A key that is not known"
+              " and looks like a known one fails the check; a start only warns of it.")  # fmt: skip
 @click.option("--init-cluster", is_flag=True, help="Create a new cluster in the metadata store, without starting a"
               " bookie.")  # fmt: skip
 @click.option("--keys", is_flag=True, help="Print all configuration keys as in docs/configuration.md.")

@@ -71,9 +71,7 @@ FRESH: dict[str, tuple[Prepare, str]] = {
     "port taken": (lambda bookie: take(bookie.settings["bookiePort"]), "bookiePort=.*another process"),
     "admin port taken": (lambda bookie: take(bookie.settings["adminPort"]), "adminPort=.*another process"),
     "memory": (set_to(memoryLimitMb="20"), "memory budgets add up to .*memoryLimitMb"),
-    "file in the way": (file_in_the_way, "ledgers: cannot be opened as a directory"),
-    "file above": (file_above, "file/journal: cannot be created"),
-    "not ours to write": (set_to(journalDirectories="/sys/bookie"), "/sys/bookie: cannot be created"),
+    "not ours to write": (set_to(journalDirectories="/sys/bookie"), "/sys/bookie: .*cannot be created"),
     "leftovers without a cookie": (leftovers, "0.log exists, but neither"),
     "loopback": (set_to(allowLoopback="false"), "allowLoopback=true"),
     "interface": (set_to(listeningInterface="nope0"), "listeningInterface 'nope0'"),
@@ -104,6 +102,8 @@ BEFORE_DISKS: dict[str, tuple[Prepare, str]] = {
         set_to(autoRecoveryDaemonEnabled="true", ensemblePlacementPolicy="nothing"),
         "ensemblePlacementPolicy",
     ),
+    "file in the way": (file_in_the_way, "ledgers: cannot be opened as a directory"),
+    "file above": (file_above, "file/journal: cannot be created"),
     "no certificate": (set_to(adminTlsCertificatePath="/nowhere/a.pem", adminTlsKeyPath="/nowhere/a.key"), "nowhere"),
 }
 

@@ -31,8 +31,17 @@ class Directories:
         self._created: list[Path] = []
         self._locks: dict[tuple[int, int], int] = {}
 
+    def check(self) -> None:
+        """Check that all can be used or created, without changing anything or asking who holds them.
+
+        Raises StartRefused.
+        """
+        for path in self._paths:
+            _check(path)
+
     def acquire(self) -> None:
         """Create missing directories and lock all. Raises StartRefused, after undoing what was done."""
+        self.check()
         try:
             for path in self._paths:
                 self._make(path)
@@ -86,14 +95,22 @@ class Directories:
             os.close(fd)
             return
         self._locks[status.st_dev, status.st_ino] = fd
-        if not os.access(path, os.W_OK | os.X_OK) or os.fstatvfs(fd).f_flag & os.ST_RDONLY:
-            raise StartRefused(f"{path}: it is not writable; correct the owner, mode or mount of the directory")
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StartRefused(
                 f"{path}: another bookie process uses this directory; stop that process, or use another directory"
             ) from None
+
+
+def _check(path: Path) -> None:
+    there = next(step for step in (path, *path.parents) if os.path.exists(step))  # noqa: PTH110 - a Path may raise
+    if not there.is_dir():
+        what = "cannot be opened as a directory" if there == path else "cannot be created"
+        raise _refused(path, what, OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
+    if not os.access(there, os.W_OK | os.X_OK) or os.statvfs(there).f_flag & os.ST_RDONLY:
+        told = "it" if there == path else f"it cannot be created, because {there}"
+        raise StartRefused(f"{path}: {told} is not writable; correct the owner, mode or mount of the directory")
 
 
 def _tell_open(path: Path) -> None:
