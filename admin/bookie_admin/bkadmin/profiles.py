@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from bookie.errors import ConfigurationError
 
@@ -27,6 +28,8 @@ __all__ = ["chosen", "from_profile", "Profile", "with_profile"]
 
 FILE_VARIABLE = "BOOKIE_PROFILES"
 OPTIONS = ("metadata-service-uri", "admin", "token-file", "tls-ca", "tls-cert", "tls-key")
+NAMED_BY_CONF = ("uri", "address")
+"""The parameters whose values a configuration file has, too."""
 SECRETS = ("passwd",)
 
 
@@ -132,10 +135,12 @@ def from_profile(parameter: str, option: str, value: Any) -> Any:
     Args:
         parameter: the name of the parameter of the present command.
         option: the name of the option in profiles.
-        value: what click found, possibly in the environment, which a profile replaces.
+        value: what click found, possibly in the environment. A profile replaces that, and a --conf on the command line
+            stands for its own cluster and bookie, not for those of the environment.
     """
-    profile = chosen()
-    source = click.get_current_context().get_parameter_source(parameter)
-    if profile is None or source is click.core.ParameterSource.COMMANDLINE:
+    profile, source = chosen(), click.get_current_context().get_parameter_source
+    if source(parameter) is ParameterSource.COMMANDLINE:
         return value
-    return profile.options.get(option)
+    if profile is not None:
+        return profile.options.get(option)
+    return None if parameter in NAMED_BY_CONF and source("conf") is ParameterSource.COMMANDLINE else value
