@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["AdminPort", "Asking", "CutOff", "gathered", "with_admin", "with_admin_port"]
 
 ADDRESS_DEFAULT = "127.0.0.1:3182"
+PORT_MAX = 65_535
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.keepalive_time_ms", 5_000),  # a silent stream: ping to see whether the bookie is alive
@@ -92,7 +93,7 @@ class AdminPort:
         if scheme not in ("", "grpc", "grpcs"):
             raise IllegalOperation(f"--admin {address}: unknown scheme; write HOST:PORT, or grpcs://HOST:PORT for TLS")
         host, _, port = rest.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdecimal() or int(port) > PORT_MAX:
             raise IllegalOperation(f"--admin {address}: not of the form HOST:PORT; the port is the bookie's adminPort")
         certificate, key = text["tls_cert"], text["tls_key"]
         if (certificate is None) != (key is None):

@@ -17,7 +17,7 @@ COMMANDS: dict[str, Command] = {
         CLUSTER, "Generate load and report rates and latencies.", "--duration 10 --entry-size 1024 -e 3 -w 3 -a 2"
     ),
     "health": Command(CLUSTER, "Show on one screen whether the cluster needs an operator.", "--full 85"),
-    "bookieinfo": Command(CLUSTER, "Show free space and placement weight of every writable bookie.", "-o json"),
+    "bookieinfo": Command(CLUSTER, "Show free space and placement weight of every bookie.", "-o json"),
     "listbookies": Command(CLUSTER, "List bookies by state: writable, read-only or absent.", "--readwrite"),
     "clusterinfo": Command(CLUSTER, "Summarize the cluster in a few numbers.", "-o yaml"),
     "bookiesanity": Command(

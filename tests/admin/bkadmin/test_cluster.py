@@ -125,6 +125,7 @@ def test_ledgers(pair: list[BookieProcess], driver: MetadataDriver, bkadmin: BkA
     here, both = ledger_on(driver, [pair[0].id]), ledger_on(driver, [one.id for one in pair])
     assert [row["ledger"] for row in bkadmin("listledgers", "-o", "json").json["ledgers"]] == [here, both]
     on_second = bkadmin("listledgers", "--meta", "--bookie", pair[1].id, "-o", "json").json["ledgers"]
+    assert "bookie nobody is in no ledger" in bkadmin("listledgers", "--bookie", "nobody").err
     assert [(row["ledger"], row["quorums"], row["state"]) for row in on_second] == [(both, "2/2/2", "OPEN")]
     about = bkadmin("ledgermetadata", both, "-o", "json").json
     assert (about["custom"], about["segments"][0]["bookies"]) == ({"application": "test"}, [one.id for one in pair])

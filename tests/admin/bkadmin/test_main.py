@@ -208,3 +208,37 @@ def test_ids_and_names_are_completed(
     assert found("recover", f"{ids[0]},{ids[1][:-1]}") == [f"{ids[0]},{one}" for one in ids]
     assert found("updatebookieinledger", "--src-bookie", ids[0]) == found("updatecookie", "--old", ids[0]) == ids[:1]
     assert found("endpointinfo", "-u", "grpc://127.0.0.1:1", "bookie-") == []
+
+
+def test_a_configuration_beats_the_environment(
+    bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A --conf on the command line names its own cluster and bookie, whatever the environment names; only options on
+    the command line name others. A configuration of the environment does not.
+    """
+    conf = tmp_path / "bk.conf"
+    monkeypatch.setenv("BOOKIE_METADATA_URI", "redis://environment/x")
+    monkeypatch.setenv("BOOKIE_ADMIN", "environment")
+    for command in ("listledgers", "status"):
+        assert f"{conf}: it cannot be read" in bkadmin(command, "--conf", conf).err
+    assert "redis://line/x" in bkadmin("listledgers", "--conf", conf, "-u", "redis://line/x").err
+    assert "--admin line" in bkadmin("status", "--conf", conf, "--admin", "line").err
+    monkeypatch.setenv("BOOKIE_CONF", str(conf))
+    assert "redis://environment/x" in bkadmin("listledgers").err
+    assert "--admin environment" in bkadmin("status").err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("bench", "--entry-size", 1 << 40), 2, "is not in the range"),
+        (("status", "--admin", "127.0.0.1:65536"), 1, "not of the form HOST:PORT"),
+        (("status", "--admin", "127.0.0.1:\N{SUPERSCRIPT TWO}"), 1, "not of the form HOST:PORT"),
+    ],
+)
+def test_values_out_of_range(bkadmin: BkAdmin, words: tuple[object, ...], code: int, said: str) -> None:
+    """One line says so before anything is tried."""
+    done = bkadmin(*words)
+    assert done.code == code
+    assert said in done.err
+    assert done.err.count("\n") == 1

@@ -23,7 +23,7 @@ WORKLOADS = ("add", "read", "batch")
 )  # fmt: skip
 @click.option("-d", "--duration", "duration_s", type=Seconds(), default=10.0, show_default=True,
               metavar="SECONDS", help="Duration of each part of a workload.")  # fmt: skip
-@click.option("-s", "--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True,
+@click.option("-s", "--entry-size", "size", type=click.IntRange(1, 1 << 28), default=1024, show_default=True,
               help="Payload of an entry, in bytes.")  # fmt: skip
 @click.option("-l", "--ledgers", "count", type=click.IntRange(1, 10_000), default=1, show_default=True,
               help="Number of ledgers to write and read.")  # fmt: skip

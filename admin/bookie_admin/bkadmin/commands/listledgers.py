@@ -1,13 +1,14 @@
 """`bkadmin listledgers`: list all ledgers, or those of one bookie."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from bookie.terminal.output import show_long
 from bookie_admin.bkadmin.options import Cluster, bookie_ids, with_cluster, with_output
+from bookie_admin.bkadmin.unknown import warn_of_unknown
 
 if TYPE_CHECKING:
     from bookie.metadata.driver import MetadataDriver
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 def command(*, meta: bool, bookie: str | None, limit: int | None, cluster: Cluster, output: str) -> None:
     """List the ledgers of the cluster in the order of their ids."""
     with cluster.open() as driver:
-        show_long(output, "ledgers", islice(found(driver, bookie, described=meta), limit))
+        rows = found(driver, bookie, described=meta)
+        first = list(islice(rows, 1))
+        show_long(output, "ledgers", islice(chain(first, rows), limit))
+    if bookie is not None and not first:
+        warn_of_unknown(cluster, [bookie])
 
 
 def found(driver: "MetadataDriver", bookie: str | None, *, described: bool) -> Iterator[dict[str, Any]]:
