@@ -5,6 +5,7 @@ exit code.
 import difflib
 import importlib
 import os
+import select
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -18,6 +19,7 @@ __all__ = ["Command", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_PARTIAL", "LazyGr
 
 EXIT_FAILED = 1
 EXIT_PARTIAL = 3
+STDOUT = 1
 EXIT_INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells define it: 128 + SIGINT."""
 
@@ -52,6 +54,16 @@ class LazyGroup(click.Group):
         self._catalogue = catalogue
         self._package = package
         self._instead = instead or {}
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command. When the reader of its output has left, as `head` does, it ends at once and in silence."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:  # click would end with 1 and say nothing
+            if not _reader_left():
+                raise BookKeeperError("a server closed the connection; try again") from error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # for what is still buffered
+            return 0
 
     def list_commands(self, _context: click.Context) -> list[str]:
         return list(self._catalogue)
@@ -104,6 +116,8 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
         name: the name of the program, for messages.
         arguments: the command line without the name of the program.
     """
+    if sys.stdin is None:  # it was closed, as `command <&-` does: there is nothing to read
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 - for the rest of the process
     try:
         code = group.main(args=list(arguments), prog_name=name, standalone_mode=False)
     except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # does not exist in all versions of click
@@ -123,14 +137,18 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
         click.echo("nothing was done", err=True)
     except BookKeeperError as error:
         click.echo(f"{name}: {error}", err=True)
-    except BrokenPipeError:  # the reader closed the pipe; what is still buffered must not be flushed into it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         click.echo(f"{name}: {error.filename or 'the system'}: {error.strerror or error}", err=True)
     else:
         return code if isinstance(code, int) else 0
     return EXIT_FAILED
+
+
+def _reader_left() -> bool:
+    """Return whether standard output is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(STDOUT, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _told(error: click.UsageError) -> str:

@@ -269,7 +269,8 @@ class Adds(ABC):
         try:
             return self._window.append(payload, entry)
         except ValueError as error:
-            raise IncorrectParameter(f"ledger {self.ledger}, entry {entry}: {error}") from error
+            where = f"ledger {self.ledger}" if entry < 0 else f"ledger {self.ledger}, entry {entry}"
+            raise IncorrectParameter(f"{where}: {error}") from error
         except (TypeError, BufferError) as error:
             raise self._no_bytes(payload) from error
         except KeyError as error:

@@ -1,12 +1,14 @@
 """The command bkadmin itself: it imports only the called command, and every error is one line and an exit code."""
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from unittest.mock import Mock
 
 import click
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from bookie.client import BookKeeper
 from bookie.local import LocalCluster
 from bookie_admin.bkadmin.catalogue import COMMANDS
+from bookie_admin.bkadmin.commands import samples
 from bookie_admin.bkadmin.main import bkadmin as bkadmin_group
 from bookie_admin.bkadmin.main import run
 from tests.admin.bkadmin.conftest import BkAdmin
@@ -157,6 +160,32 @@ def test_a_call_that_is_interrupted() -> None:
             out, said = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (130, "")
     assert said.strip() == "bkadmin: interrupted; what was done until then stays"
+
+
+def test_a_reader_that_leaves() -> None:
+    """A command whose output nobody reads any more, as behind `head`, ends with exit code 0 and says nothing."""
+    command = [sys.executable, "-m", "bookie_admin.bkadmin.main", "samples", "bk.conf"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_server_that_leaves(bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that breaks is a failure, unlike an output that nobody reads."""
+    monkeypatch.setattr(samples, "directory", Mock(side_effect=BrokenPipeError))
+    done = bkadmin("samples")
+    assert (done.code, done.err) == (1, "bkadmin: a server closed the connection; try again\n")
+
+
+def test_standard_input_that_is_closed(bookie_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is like an empty one."""
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run(["produce", "-u", bookie_cluster.uri]) == 0
+    sys.stdin.close()  # what took its place
 
 
 def test_words_are_completed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_sizes(uri: str, v2: bool) -> None:
         for entry, size in enumerate([0, 1, 255 << 10, 256 << 10, (256 << 10) + 1, 3 << 20, 0], start=first):
             assert ledger.append(memoryview(bytes(size))) == entry
             assert len(ledger.read(entry)[0].data) == size
-        with pytest.raises(IncorrectParameter, match="the limit is"):
+        with pytest.raises(IncorrectParameter, match=f"^ledger {ledger.id}: the entry needs .* the limit is"):
             ledger.append(bytes(6 << 20))
         with pytest.raises(IncorrectParameter, match="payload of type"):
             ledger.append("text")  # type: ignore[arg-type]
