@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookie._fast.index.view import Index
+from tests.fast.index_flips import PAGE, roots
 
 SIZES = [100] * 50
 
@@ -42,6 +43,28 @@ def delete_ledger(index: Index) -> None:
 
 def relocate(index: Index) -> None:
     assert index.relocate(7, 0, 49, 50 * 104, (0, 1024), (3, 1024))
+
+
+def test_b2_other_damage_does_not_hide_a_lost_commit(tmp_path: Path) -> None:
+    """B2: a commit without its meta page fails, too, if the free list of the commit before is damaged meanwhile."""
+    path = tmp_path / "index"
+    path.mkdir()
+    index = Index.open(path)
+    for entry in range(4):
+        index.begin()
+        index.put_run(7, entry * 100, entry, 1024, SIZES)
+        index.commit()
+    lose_meta_pages(path)
+    index.begin()
+    put(index)
+    with (path / "data.mdb").open("r+b") as file:
+        raw = file.read()
+        free, _ = roots(raw)
+        file.seek(free * PAGE)
+        file.write(bytes([raw[free * PAGE] ^ 0x80]))
+    with pytest.raises(OSError, match=f"Errno {errno.EIO}"):
+        index.commit()
+    index.close()
 
 
 @pytest.mark.parametrize("change", [put, delete_runs, delete_ledger, relocate])

@@ -35,6 +35,7 @@ cdef struct Guard:
     PageFile file                # as of the last commit
     Meta meta
     Tree tables[TABLES]
+    bint found                   # the newest meta page could be told and read
     bint roots_known             # `tables` are those of the last commit
     bint numbered                # the main tree has the number of a commit
     uint32_t named               # a bit for each table that the main tree has

@@ -150,8 +150,9 @@ cdef Status guard_learn(Guard* guard, int fd) noexcept nogil:
     cdef int table
     cdef uint8_t* seen
     cdef Status status
-    guard.roots_known = False
+    guard.roots_known = guard.stale = False
     status = meta_newest(fd, &guard.meta)
+    guard.found = status == OK
     if status != OK:
         return status
     guard.file.fd = fd

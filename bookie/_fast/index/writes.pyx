@@ -119,6 +119,7 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_stat[TABLES] wanted
     cdef uint64_t before = index.guard.meta.transaction
     cdef Status status
+    cdef bint lost
     if bk_load(&index.failed):
         index_abort(index)
         return IO_ERROR
@@ -138,9 +139,10 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     if status != OK:
         return status
     status = guard_learn(&index.guard, index.guard.file.fd)
-    if index.wrote and (index.guard.stale or (status == OK and (
-            index.guard.meta.transaction == before or not tables_hold(index, wanted)))):
-        return latched(index, IO_ERROR)         # the disk has lost the meta page, and so the whole commit, or another
+    # The disk may have lost the meta page, and so the whole commit, or another page, whatever else it has damaged.
+    lost = index.guard.stale or (index.guard.found and index.guard.meta.transaction == before)
+    if index.wrote and (lost or (index.guard.roots_known and not tables_hold(index, wanted))):
+        return latched(index, IO_ERROR)
     if not publish(index, status):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
     return OK
