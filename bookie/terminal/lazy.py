@@ -118,8 +118,10 @@ def run(group: click.Group, name: str, arguments: Sequence[str]) -> int:
     """
     if sys.stdin is None:  # it was closed, as `command <&-` does: there is nothing to read
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 - for the rest of the process
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     try:
-        code = group.main(args=list(arguments), prog_name=name, standalone_mode=False)
+        colour = False if plain else None  # None: whether the output is a terminal decides
+        code = group.main(args=list(arguments), prog_name=name, standalone_mode=False, color=colour)
     except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # does not exist in all versions of click
         error.show()
         return int(error.exit_code)

@@ -174,6 +174,25 @@ def test_a_reader_that_leaves() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colours(bookie_cluster: LocalCluster, variables: dict[str, str], coloured: bool) -> None:
+    """States have colours on a terminal, unless NO_COLOR is set to something or the terminal has none."""
+    command = [sys.executable, "-m", "bookie_admin.bkadmin.main", "listbookies", "-u", bookie_cluster.uri]
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"TERM": "xterm"} | variables
+    screen, terminal = os.openpty()
+    try:
+        subprocess.run(command, cwd=ROOT, stdout=terminal, env=environment, check=True)
+        shown = os.read(screen, 4096)
+    finally:
+        os.close(terminal)
+        os.close(screen)
+    assert b"writable" in shown
+    assert (b"\x1b[" in shown) == coloured
+
+
 def test_a_server_that_leaves(bkadmin: BkAdmin, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that breaks is a failure, unlike an output that nobody reads."""
     monkeypatch.setattr(samples, "directory", Mock(side_effect=BrokenPipeError))
