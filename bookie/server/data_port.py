@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bookie._fast.base import fatal
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.process import wish_short_slice
+from bookie._fast.base.process import show_name, wish_short_slice
 from bookie._fast.server.directory_ops import DirectoryView
 from bookie._fast.server.io_loop import IoLoopRunner
 from bookie._fast.server.limits import PortLimits
@@ -167,6 +167,7 @@ class DataPort:
     def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:
         def run() -> None:
             try:
+                show_name(name)
                 if carries_data:
                     wish_short_slice()
                 body()

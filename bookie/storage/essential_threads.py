@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from bookie._fast.base import fatal
-from bookie._fast.base.process import wish_short_slice
+from bookie._fast.base.process import show_name, wish_short_slice
 
 __all__ = ["EssentialThreads"]
 
@@ -26,6 +26,7 @@ class EssentialThreads:
 
         def run() -> None:
             try:
+                show_name(name)
                 wish_short_slice()
                 body()
             except BaseException as error:

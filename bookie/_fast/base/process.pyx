@@ -1,4 +1,4 @@
-"""How the compiled modules were built, and how the kernel schedules the threads of this process. Any thread.
+"""How the compiled modules were built, and how the kernel schedules and shows the threads of this process. Any thread.
 
 Threads of the data path compete with policy threads, which may be busy in Python. A thread with a shorter time slice
 has an earlier deadline, and preempts one with a longer slice when it wakes (EEVDF, Linux 6.12 and later;
@@ -12,6 +12,10 @@ from libc.string cimport memset
 cdef extern from "<sys/syscall.h>" nogil:
     long SYS_ioprio_set
     long SYS_sched_setattr
+
+cdef extern from "<sys/prctl.h>" nogil:
+    int prctl(int option, ...) noexcept
+    int PR_SET_NAME
 
 cdef extern from "<unistd.h>" nogil:
     long syscall(long number, ...) noexcept
@@ -36,6 +40,7 @@ cdef enum:
     SLICE_NS = 100000        # the shortest that the kernel grants
     NICE_LAST = 19
     IOPRIO_WHO_PROCESS = 1   # means a thread
+    NAME_MOST = 15
     IOPRIO_IDLE = 3 << 13    # served when no other request waits, by I/O schedulers that support it
 
 
@@ -65,3 +70,9 @@ def wish_background() -> bool:
     """
     cdef bint last = setpriority(PRIO_PROCESS, 0, NICE_LAST) == 0
     return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE) == 0 and last
+
+
+def show_name(name: str) -> None:
+    """Let the system show the calling thread by this name, of which it keeps 15 bytes: `top -H`, `perf`, `gdb`."""
+    cdef bytes shown = name.encode()[:NAME_MOST]
+    prctl(PR_SET_NAME, <char*> shown, 0, 0, 0)

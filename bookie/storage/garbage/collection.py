@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie._fast.base.process import show_name
 from bookie.storage import descriptors
 from bookie.storage.disk_level import DiskLevel
 from bookie.storage.garbage.contracts import Directory, Metadata
@@ -205,6 +206,7 @@ class Garbage:
     # The body of the thread.
 
     def _run(self) -> None:
+        show_name("garbage")
         while (order := self._next_order()) is not None:
             begun = time.monotonic()
             try:

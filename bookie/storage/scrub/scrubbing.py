@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bookie._fast.base.pace import Pacer
-from bookie._fast.base.process import wish_background
+from bookie._fast.base.process import show_name, wish_background
 from bookie._fast.store.gc.scrub import Scrubber
 from bookie._fast.wire.digest import Digester
 from bookie.storage import descriptors
@@ -189,6 +189,7 @@ class Scrub:
     # The body of the thread.
 
     def _run(self) -> None:
+        show_name("scrub")
         wish_background()
         while self._await_order():
             try:
