@@ -14,6 +14,7 @@ from bookie import __version__
 
 __all__ = ["main"]
 
+EXIT_BAD_INPUT = 1
 DESCRIPTION = """Run one bookie: a server that stores the entries of ledgers for clients of Apache BookKeeper.
 
 The configuration is a properties file with Apache BookKeeper's key names; environment variables BK_KEY override it.
@@ -53,7 +54,22 @@ EXAMPLES
 """
 
 
-@click.command(help=DESCRIPTION, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Command(click.Command):
+    """The command. An option that is not one is bad input, for which supervisors do not start it again."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.show()
+            ctx.exit(EXIT_BAD_INPUT)
+
+
+@click.command(
+    cls=_Command,
+    help=DESCRIPTION,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.option("--conf", type=click.Path(path_type=Path), envvar="BOOKIE_CONF", help="The configuration file.")
 @click.option("--check", is_flag=True, help="Check the configuration, and the directories and the token and"
               " certificate files that it names, without starting anything; exit with 0 or 1. A key that is not known"

@@ -37,9 +37,21 @@ STORAGE_DESCRIPTORS = 1024
 
 
 def print_keys() -> int:
-    """Print the reference of all configuration keys. Returns the exit code of the command, 0."""
-    click.echo(render(), nl=False)
+    """Print the reference of all configuration keys. Returns the exit code of the command."""
+    try:
+        click.echo(render(), nl=False)
+    except BrokenPipeError:  # its reader, such as `head`, has seen enough
+        _leave_output()
+    except OSError as error:
+        _leave_output()
+        click.echo(f"bookie-server: standard output: {error.strerror or error}", err=True)
+        return StartRefused.exit_code
     return 0
+
+
+def _leave_output() -> None:
+    """Let the rest of what was printed go nowhere, so that the end of the process does not fail at it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(conf: Path | None, ready_fd: int | None, *, check: bool, init_cluster: bool) -> int:

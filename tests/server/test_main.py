@@ -1,6 +1,9 @@
 """The command line without a running bookie: help, keys, version, check."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +96,24 @@ def test_conf_from_the_environment(tmp_path: Path) -> None:
     conf = tmp_path / "bk.conf"
     conf.write_text(BASE)
     assert run("--check", environment={"BOOKIE_CONF": str(conf)}).exit_code == 0
+
+
+@pytest.mark.parametrize("arguments", [["--nonsense"], ["--conf"], ["--ready-fd", "x"], ["more"]])
+def test_a_wrong_command_line_is_bad_input(arguments: list[str]) -> None:
+    """A supervisor that starts failed bookies again leaves this one alone, as it does after a wrong configuration."""
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "Error: " in result.output
+
+
+def test_keys_for_an_output_that_takes_nothing() -> None:
+    """A full disk is one line and a failure; a reader that has left, as `head` does, is neither."""
+    command = [sys.executable, "-m", "bookie.server.main", "--keys"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "bookie-server: standard output: No space left on device\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
