@@ -21,7 +21,7 @@ def test_each_format_has_its_module() -> None:
     assert all(f'"{name}"' in packaged for name in found)
 
 
-def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
+def test_the_modules_load_nothing_of_ours_but_their_helpers() -> None:
     """What Spark imports in every session, for any format, is light: no compiled module, no client, no Arrow."""
     pytest.importorskip("pyspark", exc_type=ImportError)
     program = """
@@ -42,6 +42,7 @@ def test_the_modules_load_nothing_of_ours_but_their_helper() -> None:
         "bookie",
         "bookie.spark",
         "bookie.spark.discovery",
+        "bookie.spark.idle_workers",
         "pyspark_bookkeeper",
         "pyspark_bookkeeper_ledgers",
     }

@@ -6,6 +6,8 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +27,21 @@ def main(infile, outfile):
 """What PySpark's workers do, with tasks of one byte."""
 
 
+@pytest.fixture
+def short() -> Iterator[str]:
+    """A directory with a short name."""
+    with tempfile.TemporaryDirectory() as made:
+        yield made
+
+
 @pytest.mark.parametrize(("imported", "silent"), [("bookie.spark", True), ("sys", False)])
-def test_an_idle_worker_whose_socket_is_closed(imported: str, silent: bool, tmp_path: Path) -> None:
+def test_an_idle_worker_whose_socket_is_closed(imported: str, silent: bool, tmp_path: Path, short: str) -> None:
     """It ends and prints nothing if its task was one of this package; else PySpark prints a traceback."""
     (tmp_path / "pyspark_worker.py").write_text(WORKER.format(imported=imported))
     variables = {
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT), *filter(None, sys.path)]),
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": short,  # an address of a socket has at most 107 bytes
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
         "SPARK_REUSE_WORKER": "1",
     }
