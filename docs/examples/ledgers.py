@@ -20,9 +20,12 @@ def by_threads(uri: str, records: list[bytes]) -> None:
             for record in records:
                 ledger.append(record)
         with bk.open_ledger(ledger.id, password=b"") as reader:
-            batch = reader.batch_read(0, max_count=500, max_size=1 << 20)
-            for entry in batch:
-                print(entry.id, bytes(entry.data))  # data is a memoryview into the batch
+            at = 0
+            while at <= reader.last_add_confirmed:
+                batch = reader.batch_read(at, max_count=500, max_size=1 << 20)  # as many as one bookie has
+                for entry in batch:
+                    print(entry.id, bytes(entry.data))  # data is a memoryview into the batch
+                at += len(batch)
             later: Future[EntryBatch] = reader.batch_read_async(1, max_count=1)
             print("a future:", bytes(later.result()[0].data))
         bk.delete_ledger(ledger.id)
