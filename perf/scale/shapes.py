@@ -1,0 +1,48 @@
+"""The shapes that `perf.scale` measures, and the kinds of threads."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["kind_of", "KINDS", "Shape", "SHAPES"]
+
+Work = Literal["adds", "batches"]
+KINDS = ("io", "journal", "flush", "read", "other")
+"""I/O loops; journal threads with those that prepare files; flush thread and flushers; read pool; all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A bookie: on one CPU or two, with so many I/O loops, journals and ledger directories."""
+
+    work: Work
+    cpus: int
+    loops: int
+    journals: int
+    directories: int
+
+    def row(self) -> dict[str, Any]:
+        """Return it as columns of a result."""
+        return asdict(self)
+
+
+def kind_of(thread: str) -> str:
+    """Return the kind of a thread by its name."""
+    kind = thread.partition("-")[0]
+    return kind if kind in KINDS else "other"
+
+
+SHAPES = (
+    Shape("adds", 1, 1, 1, 1),
+    Shape("adds", 2, 1, 1, 1),
+    Shape("adds", 2, 2, 1, 1),
+    Shape("adds", 2, 4, 1, 1),
+    Shape("adds", 2, 2, 2, 1),
+    Shape("adds", 2, 2, 4, 1),
+    Shape("adds", 2, 2, 1, 2),
+    Shape("adds", 2, 2, 1, 4),
+    Shape("adds", 2, 2, 4, 4),
+    Shape("batches", 1, 1, 1, 1),
+    Shape("batches", 2, 1, 1, 1),
+    Shape("batches", 2, 2, 1, 1),
+    Shape("batches", 2, 4, 1, 1),
+)
