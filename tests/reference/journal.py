@@ -125,8 +125,6 @@ def read_group(data: bytes, start: int, journal_id: int) -> tuple[list[int], int
         raise Torn
     if not good[1]:
         raise End
-    if at > len(data):
-        raise Torn
     return positions, at
 
 
