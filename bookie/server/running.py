@@ -23,6 +23,7 @@ from bookie.server.logs import formats
 from bookie.server.process import signals
 from bookie.server.process.notify import PATIENCE_S, notify
 from bookie.server.process.supervisor import EXIT_BOOKIE_FAILED, Supervisor
+from bookie.terminal.closed_output import leave_output
 
 __all__ = ["leave_out_of_collections", "print_keys", "run"]
 
@@ -41,17 +42,12 @@ def print_keys() -> int:
     try:
         click.echo(render(), nl=False)
     except BrokenPipeError:  # its reader, such as `head`, has seen enough
-        _leave_output()
+        leave_output()
     except OSError as error:
-        _leave_output()
+        leave_output()
         click.echo(f"bookie-server: standard output: {error.strerror or error}", err=True)
         return StartRefused.exit_code
     return 0
-
-
-def _leave_output() -> None:
-    """Let the rest of what was printed go nowhere, so that the end of the process does not fail at it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(conf: Path | None, ready_fd: int | None, *, check: bool, init_cluster: bool) -> int:

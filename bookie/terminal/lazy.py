@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import click
 
 from bookie.errors import BookKeeperError
+from bookie.terminal.closed_output import STDOUT, leave_output
 
 __all__ = ["Command", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_PARTIAL", "LazyGroup", "run"]
 
 EXIT_FAILED = 1
 EXIT_PARTIAL = 3
-STDOUT = 1
 EXIT_INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells define it: 128 + SIGINT."""
 
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
         except BrokenPipeError as error:  # click would end with 1 and say nothing
             if not _reader_left():
                 raise BookKeeperError("a server closed the connection; try again") from error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # for what is still buffered
+            leave_output()
             return 0
 
     def list_commands(self, _context: click.Context) -> list[str]:
