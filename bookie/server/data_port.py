@@ -7,13 +7,10 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie._fast.base import fatal
 from bookie._fast.base.op_stats import OpView
-from bookie._fast.base.process import show_name, wish_short_slice
 from bookie._fast.server.directory_ops import DirectoryView
 from bookie._fast.server.io_loop import IoLoopRunner
 from bookie._fast.server.limits import PortLimits
@@ -34,6 +31,7 @@ from bookie.server.requests.authentication import Authentication, UserCounts
 from bookie.server.requests.bookie_info import BookieInfo, Load
 from bookie.server.requests.entry_list import EntryList
 from bookie.server.requests.workers import Answer, PolicyWorkers
+from bookie.storage.essential_threads import EssentialThreads
 from bookie.storage.ledger_storage import LedgerStorage
 
 if TYPE_CHECKING:
@@ -68,12 +66,12 @@ class DataPort:
         self.tls = tls
         self._listener: socket.socket | None = None
         self._loops: list[IoLoopRunner] = []
-        self._threads: list[threading.Thread] = []
+        self._threads = EssentialThreads()
         self._limits: PortLimits | None = None
         self._rejections = RejectionLog(self._rejected, self._tell)
         self._access = AccessLog(settings) if settings.access_log else None
         self._workers: PolicyWorkers | None = None
-        self._policy_threads: list[threading.Thread] = []
+        self._policy_threads = EssentialThreads()
         self._auth_files = Repeating("auth-files", settings.auth_refresh_s, self.refresh)
 
     def start(self) -> tuple[str, int]:
@@ -101,11 +99,11 @@ class DataPort:
         self._loops[0].listen(self._listener.fileno(), self._loops)
         self._loops += self._sealed_loops(stores, pool, self._limits, self._workers.queue)
         for index, loop in enumerate(self._loops):
-            self._threads.append(self._spawn(f"io-{index}", loop.run, carries_data=True))
+            self._threads.spawn(f"io-{index}", loop.run)
         for index in range(settings.policy_threads):
-            self._policy_threads.append(self._spawn(f"policy-{index}", partial(self._workers.run, REQUESTS)))
+            self._policy_threads.spawn(f"policy-{index}", partial(self._workers.run, REQUESTS), carries_data=False)
             if self.provider is not None:
-                self._policy_threads.append(self._spawn(f"login-{index}", partial(self._workers.run, LOGINS)))
+                self._policy_threads.spawn(f"login-{index}", partial(self._workers.run, LOGINS), carries_data=False)
         self._rejections.start()
         if self.provider is not None and settings.auth_refresh_s:
             self._auth_files.start()
@@ -163,22 +161,6 @@ class DataPort:
         stats = self.storage.stats()
         return Load(int(stats["adds"]), int(stats["journal_queued_bytes"]), self.storage.read_only)
 
-    @staticmethod
-    def _spawn(name: str, body: Callable[[], None], *, carries_data: bool = False) -> threading.Thread:
-        def run() -> None:
-            try:
-                show_name(name)
-                if carries_data:
-                    wish_short_slice()
-                body()
-            except BaseException as error:
-                log.exception("essential thread died thread=%s", name)
-                fatal.trip(f"thread {name} died: {error}")
-
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        thread.start()
-        return thread
-
     def threads(self) -> tuple[threading.Thread, ...]:
         """Return the essential threads; none of them may end before `stop`."""
         return (*self._threads, *self._policy_threads)
@@ -194,8 +176,7 @@ class DataPort:
             thread.join(max(0.0, deadline - time.monotonic()))
         for loop in self._loops:
             loop.stop(True)
-        for thread in self._threads:
-            thread.join()
+        self._threads.join()
         self._auth_files.stop()
         self._stop_workers()
         self._rejections.stop()
@@ -210,8 +191,7 @@ class DataPort:
         """Stop the policy threads. The loops have ended, so nobody receives their responses any more."""
         if self._workers is not None:
             self._workers.queue.stop()
-        for thread in self._policy_threads:
-            thread.join()
+        self._policy_threads.join()
 
     def hurry(self) -> None:
         """Let a running or later `stop` close every connection at once. Any thread."""

@@ -21,13 +21,14 @@ class EssentialThreads:
     def __iter__(self) -> Iterator[threading.Thread]:
         return iter(tuple(self._threads))
 
-    def spawn(self, name: str, body: Callable[[], None]) -> None:
-        """Start a thread."""
+    def spawn(self, name: str, body: Callable[[], None], *, carries_data: bool = True) -> None:
+        """Start a thread. One that carries data asks for short time slices."""
 
         def run() -> None:
             try:
                 show_name(name)
-                wish_short_slice()
+                if carries_data:
+                    wish_short_slice()
                 body()
             except BaseException as error:
                 log.exception("an essential thread died thread=%s", name)
