@@ -18,18 +18,7 @@ cdef enum:
     TABLE_FENCES = 2
     TABLE_DOUBTS = 3
     TABLES = 4
-    KEY_BYTES_MOST = 16
     WHOLE_TABLE_PAGES_MAX = 1024  # of a table that is read as a whole at a start
-
-cdef struct NearLeaf:
-    # A leaf that was checked with its neighbours since the transaction began. A range between these keys needs nothing.
-    bint known
-    uint32_t leaves              # of the range being checked
-    uint32_t table
-    uint8_t[KEY_BYTES_MOST] low
-    uint8_t[KEY_BYTES_MOST] end
-    uint32_t low_bytes           # 0: no leaf is before it
-    uint32_t end_bytes           # 0: no leaf is after it
 
 cdef struct Guard:
     PageFile file                # as of the last commit
@@ -50,7 +39,6 @@ cdef struct Guard:
     uint64_t[TREE_DEPTH_MOST] pictured      # their numbers; 0 for none
     const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL if unknown
     bint summed                  # the range being checked is in that table
-    NearLeaf near                # where the last range was, if it was below one leaf
 
 cdef const char** TABLE_NAMES
 cdef const char* COMMIT_KEY      # of the number of the commit, in the main tree

@@ -263,7 +263,6 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     memset(guard.sound, 0, guard.sound_bytes)
     memset(guard.edges, 0, guard.sound_bytes)
     memset(guard.pictured, 0, sizeof(guard.pictured))
-    guard.near.known = False
     if guard.images == NULL:
         guard.images = <uint8_t*> malloc(<size_t> TREE_DEPTH_MOST * guard.file.page_bytes)
     return OK if guard.images != NULL else NO_MEMORY
@@ -301,36 +300,6 @@ cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
     return status
 
 
-cdef bint is_near(const NearLeaf* near, uint32_t table, const uint8_t* low, const uint8_t* high,
-                  uint32_t key_size) noexcept nogil:
-    if not near.known or near.table != table:
-        return False
-    if near.low_bytes and key_order(near.low, near.low_bytes, low, key_size, False) > 0:
-        return False
-    return not near.end_bytes or key_order(near.end, near.end_bytes, high, key_size, False) > 0
-
-
-cdef void keep_bound(const Node* bound, uint8_t* key, uint32_t* size, bint* known) noexcept nogil:
-    size[0] = 0
-    if bound == NULL:
-        return
-    if bound.key_size > KEY_BYTES_MOST or bound.key_size == 0:
-        known[0] = False
-        return
-    memcpy(key, bound.key, bound.key_size)
-    size[0] = bound.key_size
-
-
-cdef void draw_near(NearLeaf* near, const Node* first, const Node* end) noexcept nogil:
-    near.leaves += 1
-    if near.leaves > 1:
-        near.known = False
-        return
-    near.known = True
-    keep_bound(first, near.low, &near.low_bytes, &near.known)
-    keep_bound(end, near.end, &near.end_bytes, &near.known)
-
-
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
                         uint32_t key_size) noexcept nogil:
     cdef Tree* tree = &guard.tables[table]
@@ -340,14 +309,7 @@ cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const 
         return OK
     if tree.depth == 0 or tree.depth > TREE_DEPTH_MOST:
         return CORRUPT
-    if is_near(&guard.near, table, low, high, key_size):
-        return OK
-    guard.near.known = False
-    guard.near.leaves = 0
-    guard.near.table = table
     status = visit(guard, tree.root, tree.depth, guard.images, low, high, key_size, NULL, NULL)
-    if status != OK:
-        guard.near.known = False
     return CORRUPT if status == IO_ERROR else status
 
 
@@ -417,8 +379,6 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
     cdef uint32_t i, begin, stop, count
     cdef uint8_t bit = <uint8_t> (1 << (number & 7))
     cdef Status status
-    if levels == 1 and low != NULL:
-        draw_near(&guard.near, first, end)
     # What was checked is not read again: of many ledgers, each has neighbours below other branches than the one before.
     if number <= guard.file.last and (guard.sound if levels == 1 else guard.edges)[number >> 3] & bit \
             and (levels == 1 or low == NULL):
