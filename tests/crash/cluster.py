@@ -150,6 +150,8 @@ class Workload:
         self.failed = False
         self.ledger = -1
         self.over = False
+        self.silent: dict[str, str] = {}
+        """The bookies that would not say in the end what they hold, and why: the judge finds less on them."""
         self._config = {
             "addEntryTimeoutSec": 1,
             "readEntryTimeoutSec": 4,
@@ -270,7 +272,7 @@ class Workload:
         """Return the entries that this bookie holds. An error may be a timeout, so ask again before there are none."""
         entries: dict[int, bytes] = {}
         for _ in range(ASKED_MAX):
-            with contextlib.suppress(BookKeeperError):
+            try:
                 async with self.client() as bk:
                     available = await bk.bookie_client.list_entries(bookie, self.ledger)
                     at = 0
@@ -281,5 +283,9 @@ class Workload:
                         batch = await bk.bookie_client.batch_read(bookie, self.ledger, at, 1000, 1 << 20)
                         entries.update((entry, bytes(stored)) for entry, stored in batch)
                         at = batch.end
+            except BookKeeperError as error:
+                self.silent[bookie] = f"{len(entries)} entries, then: {error}"
+            else:
+                self.silent.pop(bookie, None)
                 break
         return entries

@@ -33,7 +33,8 @@ def play(cluster: Cluster, nemesis: Nemesis, *, closes: bool = True, **config: A
             await cluster.start()
             workload = Workload(cluster, **config)
             violations = await workload.play(lambda: nemesis(workload), closes=closes)
-            assert not violations, "\n".join(f"{one.invariant}: {one.what}" for one in violations)
+            said = [f"{one.invariant}: {one.what}" for one in violations]
+            assert not violations, "\n".join([f"silent in the end: {workload.silent}", *said])
             return workload
         finally:
             await cluster.close_gates()
