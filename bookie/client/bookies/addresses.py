@@ -29,10 +29,10 @@ async def _nobody(_: str) -> bytes | None:
 
 
 class Found(NamedTuple):
-    """What was found out about a bookie. Only its address is known unless it was `looked_up`, now or before."""
+    """What was found out about a bookie. Unless its registration was `read`, only its address is known."""
 
     info: BookieServiceInfo
-    looked_up: bool
+    read: bool
 
 
 def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[Found]]:
@@ -51,7 +51,7 @@ def resolver(registered: Registered | None = None) -> Callable[[str], Awaitable[
         try:
             async with asyncio.timeout(None if known is None else STORE_WAIT_S):
                 published = await look(bookie)
-            seen[bookie] = found = Found(parse_service_info(bookie, published or b""), True)
+            seen[bookie] = found = Found(parse_service_info(bookie, published or b""), published is not None)
         except MetadataSerializationError as error:
             if published is None:
                 raise BookieUnavailable(f"{bookie}: the bookie is down: it is not registered") from error

@@ -25,7 +25,7 @@ from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.read_answers import ReadAnswers
 from bookie.client.wire.answers_v3 import LacAnswer, ReadAnswer
 from bookie.client.wire.bookie_space import BookieInfo
-from bookie.client.wire.extensions import BATCH_READ, BOOKIE_LOAD, WRITE_CLOSE
+from bookie.client.wire.extensions import BOOKIE_LOAD, WRITE_CLOSE
 from bookie.client.wire.tls import auth_of, tls_of
 from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation, IncorrectParameter, TooManyRequests
 
@@ -153,10 +153,15 @@ class BookieClient:
         IllegalOperation where `batches` returns False, NoSuchLedger, NoSuchEntry or ReadError.
         """
         peer = self._peer(bookie)
-        unknown = self._v3 and peer.extensions is None
-        lacking = unknown and BATCH_READ not in await peer.known()
-        if not peer.batches() or lacking:
-            raise IllegalOperation(f"{bookie}: ledger {ledger}: it does not support batch reads; read entry by entry")
+        if self._v3:
+            await peer.known()
+        if not peer.batches():
+            why = (
+                "is not registered now, so it is unknown whether it supports"
+                if peer.unregistered
+                else "does not support"
+            )
+            raise IllegalOperation(f"{bookie}: ledger {ledger}: it {why} batch reads; read entry by entry")
         link = peer.link_for_batch(ledger)
         size = min(max_size, self.config.frame_bytes_max)
         timeout_s = self.config.read_timeout_s

@@ -28,6 +28,10 @@ BATCHES_REFUSED_S = 600.0
 """How long a bookie that seems to be too old for batch reads is not sent another one, in seconds."""
 ADVERTISED_REFUSED_S = 1.0
 """The same for a bookie whose registration advertises batch reads: its connection was lost for another reason."""
+LOOK_AGAIN_S = 1.0
+"""How long a bookie that was not registered is not looked up again for its extensions, in seconds. Its session may have
+ended in an outage of the metadata store, and what it supports stays unknown until it is back.
+"""
 TRIAL = -1
 """The number of the V2 connection on which batch reads are tried while adds are outstanding on another one."""
 
@@ -46,6 +50,7 @@ class Peer:
         self.extensions: Extensions | None = None
         """What the bookie supports beyond Apache BookKeeper's operations; None if that is not known yet."""
         self.served_batches = False
+        self._unregistered_until = 0.0
         self._batches_refused_until = 0.0
         self._batches_off = False
         self._config = config
@@ -175,16 +180,21 @@ class Peer:
 
     def batches(self) -> bool:
         """Return whether a batch read may be tried, and if not, say so once in the log."""
-        if not self.may_batch and not self._config.use_v2_wire_protocol:
+        if not self.may_batch and self.extensions is not None and not self._config.use_v2_wire_protocol:
             self._say_unbatched()
         return self.may_batch
 
     @property
     def may_batch(self) -> bool:
         """Whether a batch read may be tried."""
-        if not self._config.use_v2_wire_protocol:
-            return self.extensions is None or BATCH_READ in self.extensions
-        return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
+        if self._config.use_v2_wire_protocol:
+            return self.served_batches or asyncio.get_running_loop().time() >= self._batches_refused_until
+        return not self.unregistered if self.extensions is None else BATCH_READ in self.extensions
+
+    @property
+    def unregistered(self) -> bool:
+        """Whether the bookie had no registration, or none that could be read, when it was looked up a moment ago."""
+        return self.extensions is None and asyncio.get_running_loop().time() < self._unregistered_until
 
     def serves_batches(self) -> bool:
         """Return whether it is known that the bookie serves batch reads."""
@@ -193,17 +203,19 @@ class Peer:
         return self.extensions is not None and BATCH_READ in self.extensions
 
     async def known(self) -> Extensions:
-        """Return the extensions that the bookie supports, reading its registration if needed; none if that fails.
+        """Return the extensions that the bookie supports, reading its registration if needed; none while it has none.
 
         Raises BookieUnavailable or MetadataStoreError.
         """
-        if self.extensions is None:
+        loop = asyncio.get_running_loop()
+        if self.extensions is None and loop.time() >= self._unregistered_until:
             self._learn(await self._resolve(self.bookie))
+            self._unregistered_until = loop.time() + LOOK_AGAIN_S
         return self.extensions or Extensions()
 
     def _learn(self, found: Found) -> None:
         advertised = found.info.v3_extensions()
-        if found.looked_up and (advertised or self.extensions is None):  # it may be upgraded while it is known
+        if found.read and (advertised or self.extensions is None):  # it may be upgraded while it is known
             self.extensions = Extensions(advertised)
 
     async def close(self, error: BookKeeperError) -> None:

@@ -13,7 +13,7 @@ from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.replicas import Replicas
 from bookie.client.ledgers.singles import SingleReads
 from bookie.client.ledgers.view import LedgerView
-from bookie.errors import BookKeeperError, ClientClosed
+from bookie.errors import BookKeeperError, ClientClosed, IllegalOperation
 
 __all__ = ["BatchReads"]
 
@@ -65,19 +65,28 @@ class BatchReads:
         if why is None and not any(map(self._bookies.batches, segment.bookies)):
             why = Fallback.UNSUPPORTED
         if why is None:
+            refused: set[str] = set()
             try:
-                return await self._batch(first, count, size)
+                return await self._batch(first, count, size, refused)
             except ClientClosed:
                 raise
             except BookKeeperError:  # the entry may be on a bookie that does not support batch reads
-                if all(map(self._bookies.batches, segment.bookies)):
+                if not refused and all(map(self._bookies.batches, segment.bookies)):
                     raise
             why = Fallback.FAILED if any(map(self._bookies.batches, segment.bookies)) else Fallback.UNSUPPORTED
         self._bookies.fell_back(why)
         return await self._singles.some(first, first + count - 1, size)
 
-    async def _batch(self, first: int, count: int, size: int) -> EntryBatch:
+    async def _batch(self, first: int, count: int, size: int, refused: set[str]) -> EntryBatch:
+        """Ask the replicas, and put those that do not support batch reads into `refused`."""
         ledger = self._view.ledger
+
+        async def ask(bookie: str) -> StoredBatch:
+            try:
+                return await self._bookies.batch_read(bookie, ledger, first, count, size)
+            except IllegalOperation:
+                refused.add(bookie)
+                raise
 
         def judge(_: str, answer: StoredBatch) -> EntryBatch:
             batch = EntryBatch.verified(answer, self._digest, first + count - 1)
@@ -86,7 +95,7 @@ class BatchReads:
 
         return await self._replicas.ask(
             first,
-            lambda bookie: self._bookies.batch_read(bookie, ledger, first, count, size),
+            ask,
             judge,
             among=self._bookies.batches,
         )

@@ -47,7 +47,7 @@ def test_a_bookie_that_was_found_before_is_found_again(trouble: str) -> None:
         again = await find("bookie-one")
         end = again.info.client_endpoint()
         assert end is not None
-        assert (end.port, again.looked_up) == (4000, True)
+        assert (end.port, again.read) == (4000, True)
         store.port = 0
         with pytest.raises(BookieUnavailable, match="is down: it is not registered"):
             await find("bookie-one")
@@ -67,7 +67,7 @@ def test_a_bookie_that_was_never_found(trouble: str) -> None:
         found = await find("10.0.0.2:3181")
         end = found.info.client_endpoint()
         assert end is not None
-        assert (end.host, end.port, found.looked_up) == ("10.0.0.2", 3181, False)
+        assert (end.host, end.port, found.read) == ("10.0.0.2", 3181, False)
         if trouble == "fails":
             with pytest.raises(MetadataStoreError):
                 await find("bookie-two")

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from bookie.client.bookies import BookieClient
-from bookie.client.bookies.peer import ADVERTISED_REFUSED_S, BATCHES_REFUSED_S
+from bookie.client.bookies.peer import ADVERTISED_REFUSED_S, BATCHES_REFUSED_S, LOOK_AGAIN_S
 from bookie.client.config import ClientConfig
 from bookie.errors import BookieUnavailable, IllegalOperation, NoSuchEntry
 from bookie.metadata.bookies.service_info import BookieServiceInfo, bookie_endpoint
@@ -222,3 +222,39 @@ def test_batches_in_v3_after_an_upgrade(v3_peer: V3Peer, caplog: pytest.LogCaptu
 
     asyncio.run(main())
     assert lines(caplog) == ["reading single entries", "reading in batches"]
+
+
+def test_batches_in_v3_of_a_bookie_that_is_back(v3_peer: V3Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BR6: a bookie that is not registered, as after an outage of the metadata store, may support batch reads all the
+    same. It is looked up again a second later, over the connection that there is.
+    """
+    info = BookieServiceInfo((bookie_endpoint("127.0.0.1", v3_peer.port),), {"pybk.v3.ext": "batchRead"}).to_bytes()
+    bookie = f"127.0.0.1:{v3_peer.port}"
+    registration: list[bytes | None] = [None]
+    looked_up: list[str] = []
+
+    async def registered(name: str) -> bytes | None:
+        looked_up.append(name)
+        return registration[0]
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time
+        async with BookieClient(ClientConfig(), registered) as client:
+            single = started(client.read(bookie, 7, 0))
+            await there(v3_peer.respond, v3.refused(await there(v3_peer.ask), pb.ENOENTRY))
+            with pytest.raises(NoSuchEntry):
+                await single
+            for _ in range(3):
+                with pytest.raises(IllegalOperation, match="it is not registered now"):
+                    await client.batch_read(bookie, 7, 0, 10, 1000)
+            assert not client.batches(bookie)
+            assert len(looked_up) == 2
+            registration[0] = info
+            monkeypatch.setattr(loop, "time", lambda: now() + LOOK_AGAIN_S)
+            assert client.batches(bookie)
+            batch = started(client.batch_read(bookie, 7, 0, 10, 1000))
+            await there(v3_peer.respond, v3.batch_read(await there(v3_peer.ask), [b"x"]))
+            assert len(await batch) == 1
+
+    asyncio.run(main())

@@ -84,6 +84,15 @@ def test_no_bookie_supports_batches(shelf: Shelf) -> None:
     assert not any(line.startswith("entries_count") for line in lines)
 
 
+def test_no_bookie_is_registered(shelf: Shelf, closed: int) -> None:
+    """In V3 nobody knows what an unregistered bookie supports, so its entries are read one by one."""
+    unregistered = tuple(f"localhost:{bookie.port}" for bookie in shelf.bookies)
+    value = metadata({0: unregistered}, ENTRIES - 1)
+    lines = shown(shelf, closed, lambda _: value, old, use_v2_wire_protocol=False)
+    assert 'fallbacks_total{reason="unsupported"} 2' in lines
+    assert not any(line.startswith("entries_count") for line in lines)
+
+
 def test_those_with_batches_fail(shelf: Shelf) -> None:
     """If only a bookie without batch reads has the entries, the call falls back because the others failed."""
     ledger = shelf.ledger([], ())
