@@ -164,6 +164,7 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.long_ids: ("SHORT_LEDGER_IDS",),
     directed.many_files: ("NEWEST_FILE_ONLY",),
     directed.prompt: ("WAKE_LOST",),
+    directed.rotting: ("DOUBT_ENDED",),
     directed.sealed: ("SEALED_LOOP_IDLE",),
     directed.sipping: ("HALF_REUSED",),
     directed.slow_readers: (*("DEAD_PAGE_SHOWN", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),),

@@ -67,4 +67,5 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_LAC_NOT_REPLAYED
         PLANT_KEY_NOT_JOURNALED
         PLANT_LIMBO_WRITES
+        PLANT_DOUBT_ENDED
     bint bk_planted(int bug) noexcept

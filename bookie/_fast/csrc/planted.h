@@ -67,6 +67,7 @@ enum {
     PLANT_LAC_NOT_REPLAYED, /* replay skips explicit LACs */
     PLANT_KEY_NOT_JOURNALED, /* a key that replaces an empty one is not journaled before the ledger is indexed */
     PLANT_LIMBO_WRITES, /* writers may add to a ledger of which the bookie may have lost entries */
+    PLANT_DOUBT_ENDED, /* a look-up asks only afterwards whether entries of the ledger may be missing from the index */
 };
 #ifdef BOOKIE_FAULTS
 #include <stdlib.h>

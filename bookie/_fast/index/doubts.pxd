@@ -18,11 +18,14 @@ cdef struct Doubts:
     pthread_mutex_t lock
     ByLedger table
     int64_t count                # atomic
+    int64_t ended                # atomic; how many were dropped since the index was opened
 
 cdef bint doubts_init(Doubts* doubts) noexcept nogil
 cdef void doubts_free(Doubts* doubts) noexcept nogil
 # Return whether it is unproven that an entry of this ledger does not exist when it is not found.
 cdef bint doubts_hold(Doubts* doubts, int64_t ledger) noexcept nogil
+# The same for a snapshot that was taken when `ended` doubts had ended. A doubt ends when its runs are in a later one.
+cdef bint doubts_hold_since(Doubts* doubts, int64_t ledger, int64_t ended) noexcept nogil
 # Return whether the entry logs were searched for this ledger without settling the doubt.
 cdef bint doubts_lasting(Doubts* doubts, int64_t ledger) noexcept nogil
 # Return False if there is no memory.

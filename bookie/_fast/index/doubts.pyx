@@ -13,7 +13,15 @@ from bookie._fast.base.by_ledger cimport (
 )
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.cursor cimport load_i64, load_u32, store_i64, store_u32
-from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.planted cimport PLANT_DOUBT_ENDED, bk_planted
+from bookie._fast.base.sync cimport (
+    bk_add,
+    bk_load,
+    bk_store,
+    pthread_mutex_init,
+    pthread_mutex_lock,
+    pthread_mutex_unlock,
+)
 from bookie._fast.base.types cimport CORRUPT, OK
 
 cdef struct Doubt:
@@ -24,6 +32,7 @@ cdef struct Doubt:
 cdef bint doubts_init(Doubts* doubts) noexcept nogil:
     pthread_mutex_init(&doubts.lock, NULL)
     doubts.count = 0
+    doubts.ended = 0
     return chained_init(&doubts.table)
 
 
@@ -45,6 +54,12 @@ cdef bint doubts_hold(Doubts* doubts, int64_t ledger) noexcept nogil:
     found = chained_find(&doubts.table, ledger) != NULL
     pthread_mutex_unlock(&doubts.lock)
     return found
+
+
+cdef bint doubts_hold_since(Doubts* doubts, int64_t ledger, int64_t ended) noexcept nogil:
+    if doubts_hold(doubts, ledger):
+        return True
+    return bk_load(&doubts.ended) != ended and not bk_planted(PLANT_DOUBT_ENDED)
 
 
 cdef bint doubts_lasting(Doubts* doubts, int64_t ledger) noexcept nogil:
@@ -78,6 +93,7 @@ cdef void doubts_drop(Doubts* doubts, int64_t ledger) noexcept nogil:
     pthread_mutex_lock(&doubts.lock)
     doubt = chained_find(&doubts.table, ledger)
     if doubt != NULL:
+        bk_add(&doubts.ended, 1)     # before the doubt is gone, so that whoever misses it sees that it ended
         chained_drop(&doubts.table, doubt)
         free(doubt)
     bk_store(&doubts.count, doubts.table.count)

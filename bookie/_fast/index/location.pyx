@@ -44,7 +44,7 @@ from bookie._fast.index.codec cimport (
     run_length,
 )
 from bookie._fast.index.damage cimport damage_init, damage_note
-from bookie._fast.index.doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold, doubts_init
+from bookie._fast.index.doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold_since, doubts_init
 from bookie._fast.index.guard cimport (
     TABLES,
     TABLE_DOUBTS,
@@ -360,6 +360,7 @@ cdef Status enter(IndexReader* reader) noexcept nogil:
     if bk_load(&reader.index.failed):
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
+    reader.ended = bk_load(&reader.index.doubts.ended)
     # There is no transaction if the environment was replaced since the last call.
     pinned = mdb.txn_renew(reader.txn) == 0 if reader.txn != NULL else open_reader(reader)
     if not pinned:
@@ -392,7 +393,7 @@ cdef Status leave_with(IndexReader* reader, int64_t ledger, Status status) noexc
     leave(reader)
     if status == CORRUPT or status == IO_ERROR:
         damage_note(&reader.index.damage, ledger)
-    if status == NO_ENTRY and doubts_hold(&reader.index.doubts, ledger):
+    if status == NO_ENTRY and doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
         return IO_ERROR
     return status
 
@@ -424,7 +425,7 @@ cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, Index
         while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
             slot += 1
         fill_hit(&run, slot, hit)
-        if hit.entry > entry and doubts_hold(&reader.index.doubts, ledger):
+        if hit.entry > entry and doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
             status = NO_ENTRY                   # a lost run may lie before the one found
     return leave_with(reader, ledger, status)
 
@@ -437,7 +438,7 @@ cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, Ind
     status = search_next(&reader.search, ledger, entry, &stored)
     if status == OK:
         run_describe(&stored, reader.lengths, run)
-        if run.first > entry and doubts_hold(&reader.index.doubts, ledger):
+        if run.first > entry and doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
             status = NO_ENTRY
     return leave_with(reader, ledger, status)
 
@@ -450,7 +451,7 @@ cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noex
     status = search_last(&reader.search, ledger, &run)
     if status == OK:
         entry[0] = run.first + run.count - 1
-        if doubts_hold(&reader.index.doubts, ledger):
+        if doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
             status = NO_ENTRY                   # a lost run may lie after the one found
     return leave_with(reader, ledger, status)
 

@@ -68,5 +68,6 @@ cdef struct IndexReader:
     LocationIndex* index
     MDB_txn* txn                            # NULL after the environment was replaced, until the next call
     IndexSnapshot* snapshot                 # set during a call
+    int64_t ended                           # the doubts that had ended before the snapshot was taken
     RunSearch search
     uint32_t[RUN_SLOTS_MAX] lengths
