@@ -44,6 +44,7 @@ cdef struct Answer:
     bint has_lac
     uint32_t count
     uint64_t bytes
+    bint doubted             # the ledger was in limbo or quarantine when `next` was not in memory
     int64_t ahead            # read ahead from this entry: reads get near the end of what was read ahead; -1: no
     bint from_disk           # it waited for the disk; the first read began here:
     uint32_t log_id

@@ -53,6 +53,7 @@ cdef void answer_begin(Answer* answer, const ReadRequest* request) noexcept nogi
     answer.bytes = 0
     answer.slices = 0
     answer.ahead = -1
+    answer.doubted = False
     answer.has_lac = False
     answer.from_disk = False
 
@@ -169,6 +170,7 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
                     answer.status = NO_ENTRY
                 else:
                     answer.status = PENDING
+                    answer.doubted |= ledger_doubtful(ledger)
                 break
             taken = answer_take(request, answer, found.run, found.slot, upper)
             if i < 2:

@@ -437,18 +437,22 @@ cdef bint doubtful(Storage* stores, int64_t ledger_id) noexcept nogil:
     cdef bint found
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    found = ledger != NULL and ledger_doubtful(ledger) and not bk_planted(PLANT_LIMBO_DENIES)
+    found = ledger != NULL and ledger_doubtful(ledger)
     pthread_mutex_unlock(&shard.lock)
     return found
 
 
 cdef void conclude(Storage* stores, const ReadRequest* request, Answer* answer, Status status) noexcept nogil:
-    """Set the final status: OK if anything was gathered, else the reason why there is nothing."""
+    """Set the final status: OK if anything was gathered, else the reason why there is nothing.
+
+    A repair puts entries back and then ends limbo and quarantine, perhaps after they were looked for in vain.
+    """
     if answer.count:
         answer.status = OK
         if status != NO_ENTRY:
             bk_add_relaxed(&store_of(stores, request.ledger).stats.short_batches, 1)
-    elif status == NO_ENTRY and doubtful(stores, request.ledger):
+    elif (status == NO_ENTRY and (answer.doubted or doubtful(stores, request.ledger))
+            and not bk_planted(PLANT_LIMBO_DENIES)):
         answer.status = UNKNOWN_STATE
     elif status == NO_ENTRY and request.flags & PIGGYBACK and answer.has_lac:
         answer.status = END
