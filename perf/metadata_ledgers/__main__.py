@@ -6,7 +6,8 @@
 Without a URI, a member of etcd and a ZooKeeper are started on loopback. The stores must be empty: a cluster is created
 in each, and the ledgers are loaded in large transactions, with the keys and bytes that the driver writes. Then each
 step runs in each store in turn, in a process of its own, which prints a line of JSON: seconds, CPU seconds of that
-process, and its resident memory, after it has connected (`rss_mib_before`) and at most.
+process, and its resident memory, after it has connected (`rss_mib_before`) and at most. `own_mib_before` and `own_mib`,
+at the end, are without the pages of files such as libraries, which processes share.
 """
 
 import contextlib

@@ -106,13 +106,14 @@ def one_step(step: str, uri: str, ledgers: int) -> None:
     """Run a step in this process, and print what it took."""
     driver = open_driver(uri, session_timeout_ms=SESSION_MS)
     driver.start()
-    before = memory_kib("VmRSS")
+    before, own_before = memory_kib("VmRSS"), memory_kib("RssAnon")
     begun, cpu = time.monotonic(), time.process_time()
     count = STEPS[step](driver, ledgers)
     seconds, cpu_s = time.monotonic() - begun, time.process_time() - cpu
     row = {"step": step, "store": uri.partition(":")[0], "ledgers": count, "seconds": round(seconds, 2)}
     row |= {"cpu_s": round(cpu_s, 2), "rate": round(count / seconds)}
     row |= {"rss_mib_before": before >> 10, "rss_mib": memory_kib("VmHWM") >> 10}
+    row |= {"own_mib_before": own_before >> 10, "own_mib": memory_kib("RssAnon") >> 10}
     print(json.dumps(row), flush=True)
     if step != "audit":  # its store has ended the driver
         driver.stop()

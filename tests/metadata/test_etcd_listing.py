@@ -3,12 +3,13 @@
 import uuid
 from collections.abc import Iterable
 from contextlib import closing
+from random import Random
 from typing import Any
 
 import pytest
 
-from bookie.metadata.etcd import driver as etcd_driver
-from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess
+from bookie.metadata.etcd import numbered
+from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess, SentCall
 from bookie.pb import etcd_pb2 as pb
 from tests.fixtures.etcd import EtcdCluster
 from tests.metadata.conftest import EtcdScope
@@ -25,7 +26,7 @@ Answers = list[tuple[int, int]]
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """For each range that etcd has answered: how many keys it returned, and how many it counted. Pages are small."""
     seen: Answers = []
-    call = Endpoints.call
+    call, response = Endpoints.call, SentCall.response
 
     def recorded(self: Endpoints, method: str, request: Any, timeout: float) -> Any:
         answer = call(self, method, request, timeout)
@@ -33,8 +34,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
             seen.append((len(answer.kvs), answer.count))
         return answer
 
+    def received(self: SentCall) -> Any:
+        answer = response(self)
+        seen.append((len(answer.kvs), answer.count))
+        return answer
+
     monkeypatch.setattr(Endpoints, "call", recorded)
-    monkeypatch.setattr(etcd_driver, "LISTED", PAGE)
+    monkeypatch.setattr(SentCall, "response", received)
+    monkeypatch.setattr(numbered, "LISTED", PAGE)
     return seen
 
 
@@ -56,6 +63,9 @@ def ledger_keys(scope: EtcdScope, ledgers: Iterable[int]) -> list[str]:
     "ledgers",
     [
         pytest.param(range(2000), id="dense"),
+        pytest.param(range(0, 4000, 2), id="every second one deleted"),
+        pytest.param([one for one in range(2200) if one * 7919 % 10], id="a tenth deleted"),
+        pytest.param(range(2000, 4000), id="the older half deleted"),
         pytest.param(range(7, 2_000_000, 1000), id="sparse"),
         pytest.param([*range(500), *range(3 << 56, (3 << 56) + 1000), LEDGERS_MAX - 1, LEDGERS_MAX], id="far apart"),
     ],
@@ -85,3 +95,58 @@ def test_a_page_of_other_keys_does_not_end_a_listing(
     put_all(etcd, [*strangers, *ledger_keys(etcd_scope, [6, 7, 8, (1 << 64) | 3])])
     assert [ledger for page in driver.ledgers.ranges() for ledger in page] == [6, 7, 8]
     assert all(returned <= PAGE for returned, _ in answers)
+
+
+def test_a_malformed_key_does_not_stand_in_for_a_ledger(
+    etcd: EtcdCluster, etcd_scope: EtcdScope, answers: Answers
+) -> None:
+    """Among dense ledgers, some were deleted, and as many keys that are nearly those of ledgers are in their places."""
+    driver = etcd_scope.connect()
+    gone = range(10, 1000, PAGE)
+    [*near] = ledger_keys(etcd_scope, gone)
+    changes = (lambda key: key + "0", lambda key: key[:-1] + "g", lambda key: key[:-1] + "F", lambda key: key[:-1],
+               lambda key: key[:-1] + "\n", lambda key: f"{key}\n{key}",
+               lambda key: key + key, lambda key: key[:-2] + "_1")  # fmt: skip
+    strangers = [changes[at % len(changes)](key) for at, key in enumerate(near)]
+    expected = [ledger for ledger in range(1000) if ledger not in gone]
+    put_all(etcd, [*strangers, *ledger_keys(etcd_scope, expected)])
+    assert [ledger for page in driver.ledgers.ranges() for ledger in page] == expected
+    assert max(returned for returned, _ in answers) <= PAGE
+
+
+def test_a_listing_whose_early_requests_fail(
+    etcd: EtcdCluster, etcd_scope: EtcdScope, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that was sent before it was needed, and had no answer in time, is sent again."""
+    begin = Endpoints.begin
+    sent: list[str] = []
+
+    def late(self: Endpoints, method: str, request: Any, timeout: float) -> SentCall:
+        sent.append(method)
+        return begin(self, method, request, timeout if len(sent) % 3 else 0.0)
+
+    monkeypatch.setattr(Endpoints, "begin", late)
+    driver = etcd_scope.connect()
+    put_all(etcd, ledger_keys(etcd_scope, range(1000)))
+    answers.clear()
+    assert [ledger for page in driver.ledgers.ranges() for ledger in page] == list(range(1000))
+    assert len(sent) >= 1000 // PAGE - 3
+    assert sum(returned for returned, _ in answers) == 1000
+
+
+def test_marks_and_locks_are_listed_without_counting_them_often(
+    etcd: EtcdCluster, etcd_scope: EtcdScope, answers: Answers
+) -> None:
+    """A listing of many marks, and a claim among them, count no key often, as a listing of ledgers does not."""
+    driver = etcd_scope.connect()
+    marked = range(70_000, 70_600)
+    put_all(etcd, (f"{etcd_scope.scope}/underreplicated/{ledger:019d}" for ledger in marked))
+    answers.clear()
+    assert [mark.ledger for page in driver.replication.marks() for mark in page] == list(marked)
+    listed = sum(counted for _, counted in answers) - len(marked)  # one more for the value of each
+    assert listed <= 4 * len(marked)
+    answers.clear()
+    claim = driver.replication.claim("worker", Random(1), lambda: None)
+    assert claim is not None
+    assert sum(counted for _, counted in answers) <= 2 * PAGE
+    assert list(driver.replication.holders()) == [claim.ledger]

@@ -2,7 +2,8 @@
 
 `endpoints` sends requests to the members of an etcd cluster: TLS, logins, and another member when one does not answer.
 `store` is the interface of versioned keys (`key_value.keys`) on them: keys by their revisions, sessions by leases, and
-the watch. `driver` adds what Apache BookKeeper's layout has of its own: the cluster's keys, ledgers, and their ids.
+the watch. `numbered` lists keys with numbers, of which there may be millions. `driver` adds what Apache BookKeeper's
+layout has of its own: the cluster's keys, ledgers, and their ids.
 
 Begin with `store`, then `driver`.
 

@@ -14,18 +14,19 @@
 Logs and everything about replication have the keys of `key_value`, because Apache BookKeeper's driver has none.
 """
 
-import re
+import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from bookie.errors import ClusterNotInitialized, IllegalOperation, LedgerIdOverflow, MetadataSerializationError
+from bookie.metadata.etcd.numbered import NumberedKeys, pages
 from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.key_value.driver import INSTANCE, LEDGERS, KeyValueCluster, KeyValueDriver, KeyValueLedgers
-from bookie.metadata.records.ledger_metadata import LEDGER_IDS_END
+from bookie.metadata.key_value.replication import LOCKS, MARKS, KeyValueReplication, numbered_key
 from bookie.metadata.watching import Watcher
 
-__all__ = ["EtcdDriver"]
+__all__ = ["EtcdDriver", "uuids"]
 
 LAYOUT_KEY = "layout"
 LAYOUT = b"2\norg.apache.bookkeeper.metadata.etcd.EtcdLedgerManagerFactory:0"
@@ -38,12 +39,6 @@ BUCKETS_END = 128
 and count in the same way."""
 FIRST_BUCKET = "first-bucket"
 COUNT_BITS = 56
-OURS = re.compile(LEDGERS + "00000000-0000-0000-([0-9a-f]{4})-([0-9a-f]{12})")
-"""The key of a ledger without a scope of ids."""
-LISTED = 2000
-"""How many ledgers one request lists. Their messages and texts take about a megabyte."""
-SPARSE_GROWTH = 8
-"""How many times as many ids the next request of a listing spans if one finds less than half a page."""
 TAKEN_MAX = 100_000
 TAKERS = 16
 
@@ -84,6 +79,12 @@ class EtcdLedgers(KeyValueLedgers):
     def __init__(self, store: EtcdStore, watcher: Watcher) -> None:
         super().__init__(store, watcher)
         self._etcd = store
+        self._keys = NumberedKeys(
+            store.full(f"{LEDGERS}00000000-0000-0000-"),
+            b"[0-9a-f]{4}-[0-9a-f]{12}",
+            lambda ledger: store.full(self._key(ledger)),
+            uuids,
+        )
         self._bucket: int | None = None  # as it was read; it only changes while nobody uses the cluster
 
     def new_id(self) -> int:
@@ -123,28 +124,19 @@ class EtcdLedgers(KeyValueLedgers):
         return f"{LEDGERS}{uuid.UUID(int=ledger_id)}"
 
     def ranges(self) -> Iterator[list[int]]:
-        """Yield the ledgers in pages of at most `LISTED`.
+        return pages(self._etcd, self._keys)
 
-        etcd counts all keys of a requested range, however few it returns. A page is therefore requested up to an id
-        that is near, or the time of a listing would grow with the square of the number of ledgers.
-        """
-        first, width = 0, LISTED
-        start = self._key(first)
-        while first < LEDGER_IDS_END:
-            end = min(first + width, LEDGER_IDS_END)
-            keys = self._etcd.keys_between(start, self._key(end), LISTED)
-            page = [ledger for key in keys if (ledger := self._id(key)) is not None]
-            if page:
-                yield page
-            if len(keys) == LISTED:
-                last = page[-1] if page else first
-                start, first, width = keys[-1] + "\0", last + 1, max(last - first + 1, LISTED)
-            else:
-                start, first, width = self._key(end), end, width * (SPARSE_GROWTH if len(keys) < LISTED // 2 else 1)
 
-    def _id(self, key: str) -> int | None:
-        found = OURS.fullmatch(key)
-        return int(found[1] + found[2], 16) if found else None
+class EtcdReplication(KeyValueReplication):
+    """Marks and locks, of which there may be as many as ledgers."""
+
+    def __init__(self, store: EtcdStore, watcher: Watcher) -> None:
+        super().__init__(store, watcher)
+        self._etcd = store
+        self._keys = {prefix: _digits(store, prefix) for prefix in (MARKS, LOCKS)}
+
+    def numbers(self, prefix: str) -> Iterator[list[int]]:
+        return pages(self._etcd, self._keys[prefix])
 
 
 class EtcdDriver(KeyValueDriver):
@@ -154,7 +146,24 @@ class EtcdDriver(KeyValueDriver):
         super().__init__(store, session_timeout_s=session_timeout_s)
         self.cluster = EtcdCluster(store)
         self.ledgers = EtcdLedgers(store, self._watcher)
+        self.replication = EtcdReplication(store, self._watcher)
 
 
 def _bucket_key(bucket: int) -> str:
     return f"{BUCKETS}{bucket:03d}"
+
+
+def uuids(keys: Sequence[bytes]) -> Sequence[int]:
+    """Return the lower halves of the UUIDs at the ends of keys."""
+    digits = b"".join([key[-17:] for key in keys]).replace(b"-", b"")
+    return struct.unpack(f">{len(keys)}Q", bytes.fromhex(digits.decode()))
+
+
+def _digits(store: EtcdStore, prefix: str) -> NumberedKeys:
+    """Return the keys with this prefix that end with 19 digits."""
+    return NumberedKeys(
+        store.full(prefix),
+        b"[0-9]{19}",
+        lambda number: store.full(numbered_key(prefix, number)),
+        lambda keys: [int(key[-19:]) for key in keys],
+    )

@@ -21,7 +21,7 @@ from bookie.metadata.key_value.keys import VALUE_BYTES_MAX
 from bookie.pb import etcd_pb2 as pb
 from bookie.secret_files import SecretRefused, read_secret
 
-__all__ = ["Endpoints", "EtcdAccess", "STALE_TOKEN"]
+__all__ = ["Endpoints", "EtcdAccess", "SentCall", "STALE_TOKEN"]
 
 CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -66,6 +66,25 @@ class EtcdAccess:
     password_file: str | None = None
 
 
+class SentCall:
+    """A call that was sent, on a channel of `endpoints`."""
+
+    def __init__(self, endpoints: "Endpoints", channel: Any, future: Any) -> None:
+        self._endpoints, self._channel, self._future = endpoints, channel, future
+
+    def response(self) -> Any:
+        """Wait for the response. Raises grpc.RpcError if the member refused, or did not answer."""
+        try:
+            return self._future.result()
+        except grpc.RpcError as error:
+            self._endpoints.failed(self._channel, error)
+            raise
+
+    def cancel(self) -> None:
+        """Do without the response, of which `response` must not be called."""
+        self._future.cancel()
+
+
 class Endpoints:
     """The members at `hosts` (host:port). Raises ConfigurationError if a file of `access` cannot be read."""
 
@@ -99,6 +118,12 @@ class Endpoints:
         except grpc.RpcError as error:
             self.failed(channel, error)
             raise
+
+    def begin(self, method: str, request: Any, timeout: float) -> "SentCall":
+        """Send what `call` would send, without waiting for the response. Raises as `call` does if a login fails."""
+        channel = self._present()
+        stub = self._stub(channel, channel.unary_unary, method)
+        return SentCall(self, channel, stub.future(request, timeout=timeout, metadata=self._metadata(timeout)))
 
     def exchange(self, method: str, request: Any, timeout: float) -> Any:
         """Call a method of two streams with one request, and return the first response.

@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 
 from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError, SecurityError
-from bookie.metadata.etcd.endpoints import STALE_TOKEN, Endpoints, EtcdAccess
+from bookie.metadata.etcd.endpoints import STALE_TOKEN, Endpoints, EtcdAccess, SentCall
 from bookie.metadata.key_value.connected import LOST_ANSWER, RETRY_S, ConnectedStore, NotPermitted
 from bookie.metadata.key_value.keys import (
     NO_SESSION,
@@ -117,11 +117,11 @@ class EtcdStore(ConnectedStore):
     # Keys
 
     def get(self, key: str) -> Item | None:
-        found = self._range(pb.RangeRequest(key=self._full(key))).kvs
+        found = self._range(pb.RangeRequest(key=self.full(key))).kvs
         return _item(found[0]) if found else None
 
     def put(self, key: str, value: bytes, expected: int | None, session: int = NO_SESSION) -> Item:
-        full = self._full(key)
+        full = self.full(key)
         put = pb.PutRequest(key=full, value=value, lease=session)
         if expected is None:
             reply, repeated = self._create(put)
@@ -184,7 +184,7 @@ class EtcdStore(ConnectedStore):
         session = self._session
         if mark.session == session and mark.revision > self._spent:
             return mark
-        key = self._full(f"{SESSIONS}/{session:016x}")
+        key = self.full(f"{SESSIONS}/{session:016x}")
         request = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=key, lease=session))])
         reply = self._open_endpoints().call("KV/Txn", request, timeout)
         mark = _Mark(session, key, reply.header.revision)
@@ -213,7 +213,7 @@ class EtcdStore(ConnectedStore):
                 return
 
     def _delete(self, key: str, expected: int) -> None:
-        full = self._full(key)
+        full = self.full(key)
         request = pb.TxnRequest(
             compare=[_changed_at(full, expected)],
             success=[pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=full))],
@@ -224,25 +224,36 @@ class EtcdStore(ConnectedStore):
             raise self._conflict(reply, key, expected)
 
     def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        start = self._full(after) + b"\0" if after else self._full(prefix)
-        request = pb.RangeRequest(key=start, range_end=_end(self._full(prefix)), limit=limit, keys_only=True)
+        start = self.full(after) + b"\0" if after else self.full(prefix)
+        request = pb.RangeRequest(key=start, range_end=_end(self.full(prefix)), limit=limit, keys_only=True)
         cut = len(self._below.encode())
         return [found.key[cut:].decode("utf-8", "replace") for found in self._range(request).kvs]
 
-    def keys_between(self, start: str, end: str, limit: int) -> list[str]:
-        """Return at most `limit` keys from `start` to before `end`, ascending. etcd counts all keys between them."""
-        request = pb.RangeRequest(key=self._full(start), range_end=self._full(end), limit=limit, keys_only=True)
-        return [self._short(found.key) for found in self._range(request).kvs]
+    def ask(self, start: bytes, end: bytes, limit: int, *, ahead: bool) -> "AskedKeys":
+        """Ask for at most `limit` keys from `start` to before `end`, ascending, which include the scope.
+
+        Args:
+            start: The first key.
+            end: The key after the last one. etcd counts all keys before it.
+            limit: How many keys to return at most.
+            ahead: Send the request now; without this, it is sent when the answer is used.
+        """
+        request = pb.RangeRequest(key=start, range_end=end, limit=limit, keys_only=True)
+        sent = None
+        if ahead and not self._stopping.is_set():
+            with suppress(grpc.RpcError, BookKeeperError):  # of a login, which is repeated when the answer is used
+                sent = self._open_endpoints().begin("KV/Range", request, self._attempt_s)
+        return AskedKeys(lambda: self._range(request), sent)
 
     def increment(self, key: str) -> int:
-        full = self._full(key)
+        full = self.full(key)
         request = pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=full)), _read(full)])
         reply, _ = self._transact(request)
         return int(reply.responses[1].response_range.kvs[0].version) - 1
 
     def counts(self, prefix: str) -> dict[str, int]:
         """Return how often each counter was incremented whose key starts with `prefix`."""
-        start = self._full(prefix)
+        start = self.full(prefix)
         found = self._range(pb.RangeRequest(key=start, range_end=_end(start), keys_only=True)).kvs
         return {self._short(one.key): int(one.version) for one in found}
 
@@ -251,7 +262,7 @@ class EtcdStore(ConnectedStore):
         root = self._scope.encode()
         puts = [pb.RequestOp(request_put=pb.PutRequest(key=root))]
         puts += [
-            pb.RequestOp(request_put=pb.PutRequest(key=self._full(key), value=value)) for key, value in values.items()
+            pb.RequestOp(request_put=pb.PutRequest(key=self.full(key), value=value)) for key, value in values.items()
         ]
         request = pb.TxnRequest(compare=[_created_at(root, 0)], success=puts)
         reply, repeated = self._transact(request)
@@ -269,7 +280,8 @@ class EtcdStore(ConnectedStore):
         ]
         self._transact(pb.TxnRequest(success=[pb.RequestOp(request_delete_range=one) for one in ranges]))
 
-    def _full(self, key: str) -> bytes:
+    def full(self, key: str) -> bytes:
+        """Return a key with the scope, as etcd has it."""
         return f"{self._below}{key}".encode()
 
     def _short(self, full: bytes) -> str:
@@ -424,6 +436,28 @@ class EtcdStore(ConnectedStore):
                 self._heard = time.monotonic()
             return opened
         return None
+
+
+class AskedKeys:
+    """Keys that were asked for. A request that was sent and had no answer is sent again, as any other call is."""
+
+    def __init__(self, call: Callable[[], Any], sent: SentCall | None) -> None:
+        self._call, self._sent = call, sent
+
+    def keys(self) -> tuple[list[bytes], int]:
+        """Return the keys, and how many are in the range."""
+        reply = None
+        if self._sent is not None:
+            with suppress(grpc.RpcError):
+                reply = self._sent.response()
+        if reply is None:
+            reply = self._call()
+        return [found.key for found in reply.kvs], int(reply.count)
+
+    def cancel(self) -> None:
+        """Do without the answer."""
+        if self._sent is not None:
+            self._sent.cancel()
 
 
 def _requests(create: Any, every_s: float, ended: threading.Event) -> Iterator[Any]:

@@ -262,7 +262,7 @@ class KeyValueLedgers:
 
     def ranges(self) -> Iterator[list[int]]:
         for page in pages(self._store, LEDGERS):
-            yield [ledger for key in page if (ledger := self._id(key)) is not None]
+            yield [int(key.removeprefix(LEDGERS)) for key in page]
 
     def watch(self, ledger_id: int, listener: Callable[[Versioned[LedgerMetadata] | None], None]) -> Subscription:
         return self._watcher.add(lambda _watch: self._find(ledger_id), listener, topic=self._key(ledger_id))
@@ -282,10 +282,6 @@ class KeyValueLedgers:
 
     def _key(self, ledger_id: int) -> str:
         return f"{LEDGERS}{ledger_id:019d}"
-
-    def _id(self, key: str) -> int | None:
-        """Return the ledger of a key, or None if it is a key of something else."""
-        return int(key.removeprefix(LEDGERS))
 
     def _find(self, ledger_id: int) -> Versioned[LedgerMetadata] | None:
         item = self._store.get(self._key(ledger_id))

@@ -43,7 +43,7 @@ class KeyValueReplication:
         return self._unsure.holding(ledger_id, self._take)
 
     def mark(self, ledger_id: int, missing: Collection[str], now_ms: int | None) -> None:
-        key = _key(MARKS, ledger_id)
+        key = numbered_key(MARKS, ledger_id)
         while True:
             item = self._store.get(key)
             known = None if item is None else formats.parse_mark(ledger_id, item.value)
@@ -55,12 +55,12 @@ class KeyValueReplication:
             return
 
     def marked(self, ledger_id: int) -> Mark | None:
-        item = self._store.get(_key(MARKS, ledger_id))
+        item = self._store.get(numbered_key(MARKS, ledger_id))
         return None if item is None else formats.parse_mark(ledger_id, item.value)
 
     def marks(self) -> Iterator[list[Mark]]:
-        for page in pages(self._store, MARKS):
-            found = (self.marked(int(key.removeprefix(MARKS))) for key in page)
+        for page in self.numbers(MARKS):
+            found = (self.marked(ledger) for ledger in page)
             yield [mark for mark in found if mark is not None]
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
@@ -70,26 +70,26 @@ class KeyValueReplication:
         self._claimants[owner] = changed
         if not self.enabled():
             return None
-        locked = {key.removeprefix(LOCKS) for page in pages(self._store, LOCKS) for key in page}
-        for page in pages(self._store, MARKS):
-            free = [number for key in page if (number := key.removeprefix(MARKS)) not in locked]
+        locked = {ledger for page in self.numbers(LOCKS) for ledger in page}
+        for page in self.numbers(MARKS):
+            free = [ledger for ledger in page if ledger not in locked]
             random.shuffle(free)
-            for number in free:
-                if not self._take(int(number), owner):
+            for ledger in free:
+                if not self._take(ledger, owner):
                     continue
                 with ExitStack() as taken:
-                    taken.callback(self.release, Claim(int(number), 0))
-                    item = self._store.get(MARKS + number)  # the previous holder of the lock may have finished
+                    taken.callback(self.release, Claim(ledger, 0))
+                    item = self._store.get(numbered_key(MARKS, ledger))  # whoever had the lock may have finished
                     if item is not None:
                         taken.pop_all()
-                        return Claim(int(number), item.version)
+                        return Claim(ledger, item.version)
         return None
 
     def finish(self, claim: Claim) -> bool:
         try:
             if not self.holds(claim):  # its next holder may have removed the mark, and it may have been set again
                 return False
-            self._store.delete(_key(MARKS, claim.ledger), claim.version)
+            self._store.delete(numbered_key(MARKS, claim.ledger), claim.version)
         except KeyAbsent:
             return True
         except VersionConflict:
@@ -105,19 +105,19 @@ class KeyValueReplication:
         """
         with self._unsure.releasing(claim.ledger):
             if self.holds(claim):
-                self._drop(_key(LOCKS, claim.ledger))
+                self._drop(numbered_key(LOCKS, claim.ledger))
 
     def holds(self, claim: Claim) -> bool:
-        item = self._store.get(_key(LOCKS, claim.ledger))
+        item = self._store.get(numbered_key(LOCKS, claim.ledger))
         return item is not None and item.session == self._store.session()
 
     def holders(self) -> dict[int, str]:
         held: dict[int, str] = {}
-        for page in pages(self._store, LOCKS):
-            for key in page:
-                item = self._store.get(key)
+        for page in self.numbers(LOCKS):
+            for ledger in page:
+                item = self._store.get(numbered_key(LOCKS, ledger))
                 if item is not None:
-                    held[int(key.removeprefix(LOCKS))] = formats.parse_holder(item.value)
+                    held[ledger] = formats.parse_holder(item.value)
         return held
 
     def enabled(self) -> bool:
@@ -151,6 +151,11 @@ class KeyValueReplication:
     def set_last_check_ms(self, check: Check, at_ms: int) -> None:
         self._put(SETTINGS + check.value, formats.check_time_to_bytes(at_ms), replace=True)
 
+    def numbers(self, prefix: str) -> Iterator[list[int]]:
+        """Yield the ledgers that have a key with this prefix, ascending, in pages."""
+        for page in pages(self._store, prefix):
+            yield [int(key.removeprefix(prefix)) for key in page]
+
     def _touched(self, key: str) -> None:
         if not key or key.startswith((MARKS, LOCKS, DISABLE)):
             for changed in list(self._claimants.values()):
@@ -159,7 +164,9 @@ class KeyValueReplication:
     def _take(self, ledger_id: int, owner: str) -> bool:
         try:
             with self._unsure.taking(ledger_id, refusals=(KeyExists,)):
-                self._store.put(_key(LOCKS, ledger_id), formats.holder_to_bytes(owner), None, self._store.session())
+                self._store.put(
+                    numbered_key(LOCKS, ledger_id), formats.holder_to_bytes(owner), None, self._store.session()
+                )
         except KeyExists:
             return False
         return True
@@ -224,7 +231,7 @@ class _Candidate:
             self._create()
 
     def _create(self) -> None:
-        vote = _key(VOTES, self._store.increment(NEXT_VOTE))
+        vote = numbered_key(VOTES, self._store.increment(NEXT_VOTE))
         self._store.put(vote, self._data, None, self._store.session())
 
     def _is_ours(self, vote: str) -> bool:
@@ -238,5 +245,6 @@ def _votes(store: KeyValues) -> list[str]:
     return [key for page in pages(store, VOTES) for key in page]
 
 
-def _key(prefix: str, number: int) -> str:
+def numbered_key(prefix: str, number: int) -> str:
+    """Return the key of a ledger or of a vote."""
     return f"{prefix}{number:019d}"
