@@ -15,18 +15,20 @@ def chunk(program: str, commit: str, findings: int = 0, **counts: int) -> Chunk:
 
 
 def test_a_report_sums_chunks_by_program_commit_and_machine(tmp_path: Path) -> None:
-    """Files of two machines are joined, rows stay in the order of the programs, and the rest of the page stays."""
+    """Files of two machines are joined in the order of the programs. Other rows stay, as does the rest of the page."""
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     first = [chunk("kills", "aaa", lives=3, kills=30), chunk("engine", "aaa", findings=1, worlds=1500)]
     second = [chunk("engine", "aaa", worlds=500), chunk("engine", "bbb", worlds=7)]
     for file, chunks in zip(files, (first, second), strict=True):
         file.write_text("".join(json.dumps(asdict(one)) + "\n" for one in chunks))
     page = tmp_path / "trust.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    old = [f"| worlds of the engine | `{name}` | 2 cores | 5 worlds | 0 | 0.10 |" for name in ("older", "aaa")]
+    page.write_text("\n".join(["before", BEGIN, "| What |", "| --- |", *old, END, "after\n"]))
     report(page, files)
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("before", "after")
-    assert lines[4:7] == [
+    assert lines[4:8] == [
+        old[0],
         "| worlds of the engine | `aaa` | 2 cores | 2,000 worlds | 1 | 1.00 |",
         "| worlds of the engine | `bbb` | 2 cores | 7 worlds | 0 | 0.50 |",
         "| real bookies, killed under load | `aaa` | 2 cores | 3 lives, 30 kills | 0 | 0.50 |",
