@@ -10,6 +10,7 @@ import pytest
 
 from bookie.metadata.etcd import numbered
 from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess, SentCall
+from bookie.metadata.records.replication import Mark
 from bookie.pb import etcd_pb2 as pb
 from tests.fixtures.etcd import EtcdCluster
 from tests.metadata.conftest import EtcdScope
@@ -140,11 +141,15 @@ def test_marks_and_locks_are_listed_without_counting_them_often(
     """A listing of many marks, and a claim among them, count no key often, as a listing of ledgers does not."""
     driver = etcd_scope.connect()
     marked = range(70_000, 70_600)
-    put_all(etcd, (f"{etcd_scope.scope}/underreplicated/{ledger:019d}" for ledger in marked))
+    driver.replication.mark(marked[7], ["a:1"], 5)
+    marks = [f"{etcd_scope.scope}/underreplicated/{ledger:019d}" for ledger in marked]
+    put_all(etcd, [*marks[:7], *marks[8:], f"{marks[9]}-", marks[9][:-1]])
     answers.clear()
-    assert [mark.ledger for page in driver.replication.marks() for mark in page] == list(marked)
-    listed = sum(counted for _, counted in answers) - len(marked)  # one more for the value of each
-    assert listed <= 4 * len(marked)
+    found = [mark for page in driver.replication.marks() for mark in page]
+    assert found == [Mark(ledger, ("a:1",) if ledger == marked[7] else (), 5 if ledger == marked[7] else None)
+                     for ledger in marked]  # fmt: skip
+    assert sum(counted for _, counted in answers) <= 5 * len(marked)
+    assert len(answers) <= 3 * len(marked) // PAGE + 40
     answers.clear()
     claim = driver.replication.claim("worker", Random(1), lambda: None)
     assert claim is not None

@@ -23,6 +23,7 @@ from bookie.errors import ClusterNotInitialized, IllegalOperation, LedgerIdOverf
 from bookie.metadata.etcd.numbered import NumberedKeys, pages
 from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.key_value.driver import INSTANCE, LEDGERS, KeyValueCluster, KeyValueDriver, KeyValueLedgers
+from bookie.metadata.key_value.keys import Item
 from bookie.metadata.key_value.replication import LOCKS, MARKS, KeyValueReplication, numbered_key
 from bookie.metadata.watching import Watcher
 
@@ -39,6 +40,8 @@ BUCKETS_END = 128
 and count in the same way."""
 FIRST_BUCKET = "first-bucket"
 COUNT_BITS = 56
+VALUES = 100
+"""How many marks or locks one request reads."""
 TAKEN_MAX = 100_000
 TAKERS = 16
 
@@ -137,6 +140,14 @@ class EtcdReplication(KeyValueReplication):
 
     def numbers(self, prefix: str) -> Iterator[list[int]]:
         return pages(self._etcd, self._keys[prefix])
+
+    def items(self, prefix: str) -> Iterator[list[tuple[int, Item]]]:
+        keys = self._keys[prefix]
+        for page in self.numbers(prefix):
+            for at in range(0, len(page), VALUES):
+                some = {keys.key(number): number for number in page[at : at + VALUES]}
+                found = self._etcd.items(min(some), max(some))
+                yield [(some[key], item) for key, item in found if key in some]
 
 
 class EtcdDriver(KeyValueDriver):

@@ -7,7 +7,8 @@ call without an answer, since a member may then demand the new ones.
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from bookie.metadata.key_value.keys import VALUE_BYTES_MAX
 from bookie.pb import etcd_pb2 as pb
 from bookie.secret_files import SecretRefused, read_secret
 
-__all__ = ["Endpoints", "EtcdAccess", "SentCall", "STALE_TOKEN"]
+__all__ = ["AskedKeys", "Endpoints", "EtcdAccess", "SentCall", "STALE_TOKEN"]
 
 CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -83,6 +84,28 @@ class SentCall:
     def cancel(self) -> None:
         """Do without the response, of which `response` must not be called."""
         self._future.cancel()
+
+
+class AskedKeys:
+    """Keys that were asked for. A request that was sent and had no answer is sent again, as any other call is."""
+
+    def __init__(self, call: Callable[[], Any], sent: SentCall | None) -> None:
+        self._call, self._sent = call, sent
+
+    def keys(self) -> tuple[list[bytes], int]:
+        """Return the keys, and how many are in the range."""
+        reply = None
+        if self._sent is not None:
+            with suppress(grpc.RpcError):
+                reply = self._sent.response()
+        if reply is None:
+            reply = self._call()
+        return [found.key for found in reply.kvs], int(reply.count)
+
+    def cancel(self) -> None:
+        """Do without the answer."""
+        if self._sent is not None:
+            self._sent.cancel()
 
 
 class Endpoints:

@@ -9,7 +9,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import grpc
 
 from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError, SecurityError
-from bookie.metadata.etcd.endpoints import STALE_TOKEN, Endpoints, EtcdAccess, SentCall
+from bookie.metadata.etcd.endpoints import STALE_TOKEN, AskedKeys, Endpoints, EtcdAccess
 from bookie.metadata.key_value.connected import LOST_ANSWER, RETRY_S, ConnectedStore, NotPermitted
 from bookie.metadata.key_value.keys import (
     NO_SESSION,
@@ -229,7 +229,7 @@ class EtcdStore(ConnectedStore):
         cut = len(self._below.encode())
         return [found.key[cut:].decode("utf-8", "replace") for found in self._range(request).kvs]
 
-    def ask(self, start: bytes, end: bytes, limit: int, *, ahead: bool) -> "AskedKeys":
+    def ask(self, start: bytes, end: bytes, limit: int, *, ahead: bool) -> AskedKeys:
         """Ask for at most `limit` keys from `start` to before `end`, ascending, which include the scope.
 
         Args:
@@ -244,6 +244,11 @@ class EtcdStore(ConnectedStore):
             with suppress(grpc.RpcError, BookKeeperError):  # of a login, which is repeated when the answer is used
                 sent = self._open_endpoints().begin("KV/Range", request, self._attempt_s)
         return AskedKeys(lambda: self._range(request), sent)
+
+    def items(self, first: bytes, last: bytes) -> list[tuple[bytes, Item]]:
+        """Return all keys from `first` to `last`, ascending, which include the scope, and what is stored."""
+        found = self._range(pb.RangeRequest(key=first, range_end=last + b"\0")).kvs
+        return [(one.key, _item(one)) for one in found]
 
     def increment(self, key: str) -> int:
         full = self.full(key)
@@ -436,28 +441,6 @@ class EtcdStore(ConnectedStore):
                 self._heard = time.monotonic()
             return opened
         return None
-
-
-class AskedKeys:
-    """Keys that were asked for. A request that was sent and had no answer is sent again, as any other call is."""
-
-    def __init__(self, call: Callable[[], Any], sent: SentCall | None) -> None:
-        self._call, self._sent = call, sent
-
-    def keys(self) -> tuple[list[bytes], int]:
-        """Return the keys, and how many are in the range."""
-        reply = None
-        if self._sent is not None:
-            with suppress(grpc.RpcError):
-                reply = self._sent.response()
-        if reply is None:
-            reply = self._call()
-        return [found.key for found in reply.kvs], int(reply.count)
-
-    def cancel(self) -> None:
-        """Do without the answer."""
-        if self._sent is not None:
-            self._sent.cancel()
 
 
 def _requests(create: Any, every_s: float, ended: threading.Event) -> Iterator[Any]:

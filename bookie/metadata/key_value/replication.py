@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from random import Random
 
 from bookie.metadata.driver import Subscription
-from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
+from bookie.metadata.key_value.keys import Item, KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.records import replication as formats
 from bookie.metadata.records.replication import Check, Claim, Mark, merge
 from bookie.metadata.unsure_locks import UnsureLocks
@@ -59,9 +59,8 @@ class KeyValueReplication:
         return None if item is None else formats.parse_mark(ledger_id, item.value)
 
     def marks(self) -> Iterator[list[Mark]]:
-        for page in self.numbers(MARKS):
-            found = (self.marked(ledger) for ledger in page)
-            yield [mark for mark in found if mark is not None]
+        for page in self.items(MARKS):
+            yield [formats.parse_mark(ledger, item.value) for ledger, item in page]
 
     def claim(self, owner: str, random: Random, changed: Callable[[], None]) -> Claim | None:
         self._unsure.release_all()
@@ -112,13 +111,7 @@ class KeyValueReplication:
         return item is not None and item.session == self._store.session()
 
     def holders(self) -> dict[int, str]:
-        held: dict[int, str] = {}
-        for page in self.numbers(LOCKS):
-            for ledger in page:
-                item = self._store.get(numbered_key(LOCKS, ledger))
-                if item is not None:
-                    held[ledger] = formats.parse_holder(item.value)
-        return held
+        return {ledger: formats.parse_holder(item.value) for page in self.items(LOCKS) for ledger, item in page}
 
     def enabled(self) -> bool:
         return self._store.get(DISABLE) is None
@@ -155,6 +148,12 @@ class KeyValueReplication:
         """Yield the ledgers that have a key with this prefix, ascending, in pages."""
         for page in pages(self._store, prefix):
             yield [int(key.removeprefix(prefix)) for key in page]
+
+    def items(self, prefix: str) -> Iterator[list[tuple[int, Item]]]:
+        """Yield the same with what is stored."""
+        for page in self.numbers(prefix):
+            found = ((ledger, self._store.get(numbered_key(prefix, ledger))) for ledger in page)
+            yield [(ledger, item) for ledger, item in found if item is not None]
 
     def _touched(self, key: str) -> None:
         if not key or key.startswith((MARKS, LOCKS, DISABLE)):
