@@ -92,6 +92,29 @@ def test_the_first_message_in_the_segment_of_start_tls(bookie: LocalBookie, ca: 
     assert bookie.stat("auth_accepted") == 1
 
 
+def test_a_v2_message_in_front_of_start_tls_in_its_segment(bookie: LocalBookie, ca: Authority) -> None:
+    """START_TLS is answered first and the message inside TLS: Java's V2 client fails if it reads them the other way."""
+    session = SaslClient("me", "p").session("127.0.0.1")
+    with bookie.peer() as peer:
+        peer.sock.sendall(auth(2, "sasl", session.first() or b"") + START_TLS)
+        shake(peer, ca)
+        challenge = said(2, receive(peer))
+        peer.sock.sendall(auth(2, "sasl", session.answer(challenge.payload) or b""))
+        assert session.answer(said(2, receive(peer)).payload) is None
+        assert session.done
+        assert peer.ask(add(1, 0, b"x")).code == OK
+    assert bookie.stat("auth_accepted") == 1
+
+
+@pytest.mark.parametrize("behind", [b"\0", FIRST, START_TLS])
+def test_a_v2_message_and_start_tls_with_more_behind(bookie: LocalBookie, behind: bytes) -> None:
+    """They are served in their order: after a frame of V2, START_TLS is none, and the connection is closed."""
+    with bookie.peer() as peer:
+        peer.sock.sendall(auth(2, "sasl", b"") + START_TLS + behind)
+        assert not peer.take_all().startswith(ACCEPTED)
+    assert bookie.stat("upgrades") == 0
+
+
 def test_a_message_that_is_cut_anywhere(bookie: LocalBookie, ca: Authority) -> None:
     """Cut at every byte, a part comes with START_TLS and the rest after its response, alone or with the ClientHello."""
     hello = client_hello(ca)
@@ -236,8 +259,9 @@ def test_whose_token_was_taken_before_start_tls(tmp_path: Path, ca: Authority, p
 @PROTOCOLS
 def test_where_everybody_is_let_in(tmp_path: Path, ca: Authority, party: Party, protocol: int) -> None:
     """The client learns inside TLS that it need not authenticate; requests in the same record are served."""
+    first = auth(protocol, "sasl", b"")
     with local_bookie(tmp_path, tls=settings_of(party)) as bookie, bookie.peer() as peer:
-        peer.sock.sendall(START_TLS + auth(protocol, "sasl", b""))
+        peer.sock.sendall(first + START_TLS if protocol == 2 else START_TLS + first)
         shake(peer, ca)
         peer.send(*(add(1, entry, b"x") for entry in range(20)))
         assert said(protocol, receive(peer)).plugin == DISABLED

@@ -23,3 +23,6 @@ cdef Status clear_scan(const IoLoop* loop, const uint8_t* data, uint64_t size, u
 # 0, were clear and are held. CLOSED: close the connection.
 cdef Status clear_take(const IoLoop* loop, Conn* conn, const uint8_t* data, uint32_t size,
                        uint32_t* used) noexcept nogil
+# Put START_TLS before a V2 AUTH if the input is these two frames, which Java's V2 client sends in either order. Once it
+# has read an answer in V2, it takes the one to START_TLS for V2 as well and fails.
+cdef void clear_put_behind(const IoLoop* loop, uint8_t* data, uint64_t size) noexcept nogil

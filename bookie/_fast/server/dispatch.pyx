@@ -85,10 +85,9 @@ from bookie._fast.wire.request cimport (
     Request,
 )
 from bookie._fast.wire.v2 cimport BATCH_ANSWER_BYTES, FRAME_PREFIX, v2_parse, v2_version_ok
-from bookie._fast.wire.v3 cimport V3_VERSION, v3_parse
+from bookie._fast.wire.v3 cimport V3_FIRST_BYTE, V3_VERSION, v3_parse
 
 cdef enum:
-    V3_FIRST_BYTE = 0x08         # a protobuf message begins with at least this, and no V2 client sends so much
     V3_BATCH_FIXED = 64          # bytes of a V3 batch response besides its entries, and those for each entry
     V3_BATCH_ENTRY = 6
 

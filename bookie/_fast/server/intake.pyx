@@ -9,7 +9,7 @@ from bookie._fast.base.sync cimport bk_load
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.base.types cimport CLOSED, FULL, OK, Status
 from bookie._fast.server.admission cimport hold_back
-from bookie._fast.server.clear_auth cimport CLEAR_AWAITED, clear_scan, clear_take
+from bookie._fast.server.clear_auth cimport CLEAR_AWAITED, clear_put_behind, clear_scan, clear_take
 from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
 from bookie._fast.server.dispatch cimport dispatch
 from bookie._fast.server.interest cimport is_served
@@ -51,12 +51,14 @@ cdef bint choke(IoLoop* loop, Conn* conn) noexcept nogil:
     return conn.choked
 
 
-cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
+cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, uint8_t* data, uint64_t size) noexcept nogil:
     """Cut and dispatch complete frames; return the number of bytes consumed. The connection may get closed."""
     cdef uint64_t at = 0
     cdef uint64_t clear = 0
     cdef int64_t length
     cdef Status status
+    if conn.tls == NULL and not conn.v2_only:
+        clear_put_behind(loop, data, size)
     while conn.turn.credit > 0 and not conn.gated and not conn.upgrading and size - at >= FRAME_PREFIX:
         length = load_i32(data + at)
         if length < 0 or length > <int64_t> conn.limits.frame_bytes_max - FRAME_PREFIX:

@@ -9,6 +9,7 @@ from bookie._fast.wire.request cimport ADD_ENTRY, AUTH, READ_ENTRY, WRITE_CLOSE,
 
 cdef enum:
     V3_VERSION = 3
+    V3_FIRST_BYTE = 0x08         # a protobuf message begins with at least this, and no V2 client sends so much
     V3_HEADER_FIELD = 1
     V3_FIRST_FIELD = 100         # of the operations' messages, in requests and responses
 
