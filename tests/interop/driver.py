@@ -30,6 +30,9 @@ FLAG_FENCE = 0x0001
 FLAG_RECOVERY_ADD = 0x0002
 FLAG_HIGH_PRIORITY = 0x0004
 
+LOG_END = 8000
+"""How many characters of the log a failed assertion shows."""
+
 Answer = dict[str, Any]
 
 
@@ -61,6 +64,10 @@ class Driver:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
+
+    def log_end(self) -> str:
+        """Return the end of what the process has written to its log."""
+        return self._log.read_text(errors="replace")[-LOG_END:]
 
     def start(self) -> None:
         """Start the process. The first call waits for it."""
