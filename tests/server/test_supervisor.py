@@ -21,6 +21,21 @@ supervisor = Supervisor()
 supervisor.start()
 """
 NEVER = "threading.Event().wait()\n"
+FORGOTTEN = """
+watched, forgotten, again = threading.Event(), threading.Event(), threading.Event()
+def first():
+    if forgotten.is_set():
+        again.set()
+    elif watched.is_set():
+        supervisor.forget("second")
+        forgotten.set()
+    return True
+supervisor.watch("first", first)
+supervisor.watch("second", lambda: not forgotten.is_set())
+watched.set()
+again.wait()
+supervisor.stop()
+"""
 CASES = {
     "failed sync": ("fatal.trip('fdatasync /j/1.txn', 5)\n" + NEVER, 5, "fdatasync /j/1.txn"),
     "dead thread": ("threading.Thread(target=lambda: 1 / 0, name='flush').start()\n" + NEVER, 5, "flush"),
@@ -42,6 +57,7 @@ CASES = {
         5,
         "write",
     ),
+    "thread that is forgotten while others are looked at": (FORGOTTEN, 0, ""),
     "all is well": ("supervisor.watch('x', lambda: True)\nsupervisor.stop()\n", 0, ""),
 }
 

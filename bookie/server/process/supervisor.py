@@ -71,7 +71,8 @@ class Supervisor:
                 reason = os.strerror(error) if error else "see above"
                 self._end(EXIT_BOOKIE_FAILED, "a fatal failure occurred; nothing more is acknowledged", what, reason)
                 return
-            dead = [name for name, is_alive in tuple(self._watched.items()) if not is_alive()]
+            # Asked again, because a thread may be forgotten and end while the others are looked at.
+            dead = [name for name, is_alive in tuple(self._watched.items()) if not is_alive() and name in self._watched]
             if dead:
                 self._end(EXIT_BOOKIE_FAILED, "an essential thread died", ",".join(dead), "see above")
                 return
