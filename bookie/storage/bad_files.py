@@ -16,13 +16,15 @@ from bookie.errors import StartRefused
 from bookie.storage.layout import HEX_NAME
 from bookie.storage.tools.verify_index import is_whole, verify_index
 
-__all__ = ["bad_logs", "BadFile", "has_sound_index", "tell_bad_logs"]
+__all__ = ["bad_logs", "BadFile", "has_sound_index", "refuse_meta_pages", "tell_bad_logs"]
 
 HEADER = struct.Struct(">4siqi")
 HEADER_BYTES = 1024
 MAP_HEAD = struct.Struct(">iqqi")
 MAGIC, VERSION = b"BKLO", 1
 REPORTED_MAX = 100
+BAD_META_PAGE = (-30793, -30794)
+"""MDB_INVALID and MDB_VERSION_MISMATCH."""
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +124,12 @@ def has_sound_index(index: Path) -> bool:
     if not found.sound:
         raise _refused(found.problems[0].removesuffix("; rebuild the index"))
     return True
+
+
+def refuse_meta_pages(index: Path, error: OSError) -> None:
+    """Raise StartRefused if LMDB found damage in a meta page, for which it names no remedy."""
+    if error.errno in BAD_META_PAGE:
+        raise _refused(f"{index / 'data.mdb'}: one of its two meta pages is damaged") from error
 
 
 def _refused(problem: str) -> StartRefused:

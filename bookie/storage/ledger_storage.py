@@ -29,7 +29,7 @@ from bookie.durable import make_directories, sync_directory
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
-from bookie.storage.bad_files import has_sound_index, tell_bad_logs
+from bookie.storage.bad_files import has_sound_index, refuse_meta_pages, tell_bad_logs
 from bookie.storage.essential_threads import EssentialThreads
 from bookie.storage.flush_threads import FlushThreads
 from bookie.storage.index_mending import mend_index
@@ -206,6 +206,7 @@ class LedgerStorage:
         try:
             return self._make_store(directory, index)
         except OSError as error:
+            refuse_meta_pages(index, error)
             if error.errno != INDEX_DAMAGED:
                 raise
         mend_index(directory, index, self.storage.index_map_bytes)

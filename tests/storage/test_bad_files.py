@@ -128,19 +128,34 @@ def no_magic(index: Path) -> None:
         file.write(os.urandom(8192))
 
 
+def no_magic_in_one_meta_page(index: Path) -> None:
+    with (index / "data.mdb").open("r+b") as file:
+        file.seek(4096 + 16)
+        file.write(bytes(4))
+
+
+def other_version_in_one_meta_page(index: Path) -> None:
+    with (index / "data.mdb").open("r+b") as file:
+        file.seek(4096 + 20)
+        file.write(bytes(4))
+
+
 def a_directory(index: Path) -> None:
     (index / "data.mdb").unlink()
     (index / "data.mdb").mkdir()
 
 
-@pytest.mark.parametrize("damage", [cut_off, no_magic, a_directory])
+@pytest.mark.parametrize(
+    "damage", [cut_off, no_magic, no_magic_in_one_meta_page, other_version_in_one_meta_page, a_directory]
+)
 def test_a_damaged_index(damage: object, tmp_path: Path) -> None:
     """B7: a damaged index is refused with the remedy before LMDB trusts it, and nothing is changed."""
     _, logs = filled(tmp_path)
     index = logs[0].parent / "locations.lmdb"
     damage(index)  # type: ignore[operator]
     before = contents(index)
-    with pytest.raises(StartRefused, match=r"rebuild it from the entry logs \(bookie.storage.tools.rebuild_index\)"):
+    told = rf"{index / 'data.mdb'}: .*rebuild it from the entry logs \(bookie.storage.tools.rebuild_index\)"
+    with pytest.raises(StartRefused, match=told):
         Opened(tmp_path)
     assert contents(index) == before
 
