@@ -149,7 +149,8 @@ GROUPS = (
                 " store.", low=100, high=3_600_000, unit="ms"),
             Key("startupMetadataTimeoutMs", "metadata.startup_timeout_ms", int, "600000", "How long a start waits for"
                 " a metadata store that is out of reach, with a log line a minute; then the bookie exits with code 3."
-                " 0: one attempt; -1: no limit.", low=-1, unit="ms"),
+                " 0: one attempt; -1: no limit. An attempt is not cut short, and may take `zkTimeout`.", low=-1,
+                unit="ms"),
             Key("zkRetryBackoffStartMs", "metadata.backoff_start_ms", int, "1000", "First delay before the bookie"
                 " registers again.", low=1, unit="ms", differs="zkTimeout; a short interruption should not cost ten"
                 " seconds"),
