@@ -1,4 +1,4 @@
-"""The entry point of the command `bkadmin`."""
+"""The command `bkadmin`: its help, and how its process is set up."""
 
 import gc
 import logging
