@@ -448,7 +448,7 @@ def _end(bookie: PlannedBookie, load: Load) -> None:
     """Show with a healthy process that everything is there, and stop it cleanly."""
     bookie.environment.pop("BOOKIE_PLANTED", None)
     _start_and_verify(bookie, load)
-    assert bookie.stop() == 0, bookie.log_text()[-4000:]
+    assert (code := bookie.stop()) == 0, f"exit code {code}\n{bookie.log_text()[-4000:]}"
 
 
 def _kill_after(bookie: PlannedBookie, history: History, seconds: float) -> None:
