@@ -51,9 +51,9 @@ def test_faults_together(three_etcds: EtcdCluster, seed: int) -> None:
         clients.wait("done", 50)
         for hung, restarted, other in ((0, 1, 2), (1, 2, 0), (0, 2, 1)):
             three_etcds.members[hung].freeze()
-            three_etcds.members[restarted].kill()
+            three_etcds.members[restarted].fail()
             clients.wait("unknown", 2)
-            three_etcds.members[restarted].restart()
+            three_etcds.members[restarted].recover()
             clients.wait("done", 50)
             _compact(three_etcds, other)
             for driver in drivers[1:]:
