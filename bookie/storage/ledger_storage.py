@@ -167,6 +167,9 @@ class LedgerStorage:
         self._open_journals(journal_dirs)
         # The marks now name the new, empty files, so older files, torn or not, are never replayed again.
         self.flushed = self._flush_at_start(checkpoints.flush_alone)
+        if self.storage.keep_flushed:
+            for store in self._directory_stores:
+                store.keep_flushed(self.storage.write_cache_bytes // len(self._directory_stores) // 2)
         if not self.flushed:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with unflushed entries in memory", extra={"full": full})
@@ -183,10 +186,13 @@ class LedgerStorage:
             readahead_policy=self.storage.readahead_policy,
             adaptive_readahead=self.storage.adaptive_readahead,
             uncached_bytes=self.storage.uncached_read_bytes,
-            flush_bytes=min(
-                self.storage.write_cache_bytes // len(self._directory_stores) // 4, self.storage.flush_bytes
-            ),
+            flush_bytes=self._flush_bytes(),
         )
+
+    def _flush_bytes(self) -> int:
+        """Return the bytes in a half at which it is flushed: a little less if halves are kept, so that four fit."""
+        most = min(self.storage.write_cache_bytes // len(self._directory_stores) // 4, self.storage.flush_bytes)
+        return most - most // 16 if self.storage.keep_flushed else most
 
     def _limit_ledgers(self) -> None:
         most = max(1, self.storage.ledgers_max // len(self._directory_stores))

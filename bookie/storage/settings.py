@@ -56,6 +56,8 @@ class StorageSettings:
     flush_interval_ms: int = 10_000
     flush_bytes: int = 64 * MIB
     """Flush a half of the write cache when it holds this much, or a quarter of the write cache if that is less."""
+    keep_flushed: bool = True
+    """Keep what was flushed readable in memory until that is needed; it takes at most half of the write cache."""
     throttle_ms_max: int = 10_000
     log_bytes_max: int = 1 << 30
     open_logs_max: int = 256

@@ -130,7 +130,7 @@ def draw_plan(seed: int) -> Plan:
     return Plan(
         seed,
         network=_network(rng),
-        storage=_storage(rng),
+        storage={**_storage(rng), "keep_flushed": random.Random(f"kept-{seed}").random() < 0.5},
         journal=_journal(rng),
         ledgers=ledgers,
         ledger_directories=rng.choice((1, 1, 2, 3)),

@@ -102,6 +102,7 @@ DRAWS: dict[str, Callable[[Plan], bool]] = {
     "a take-over": lambda plan: plan.taken_over,
     "a take-over that is killed": lambda plan: plan.taken_over and plan.runs[0].world["kill_at"] > 0,
     "other sizes": changed("write_cache_bytes"),
+    "kept halves": lambda plan: plan.storage["keep_flushed"],
     "other read threads": changed("read_threads"),
     "other I/O loops": changed("io_threads"),
     "other entry logs": changed("log_per_ledger"),

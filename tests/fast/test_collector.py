@@ -290,10 +290,10 @@ class Collection(RuleBasedStateMachine):
 
     root: Path
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(keep_flushed=st.booleans())
+    def start(self, *, keep_flushed: bool) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
-        self.one = Collecting(self.root)
+        self.one = Collecting(self.root, keep_flushed=keep_flushed)
 
     @rule(
         ledger=st.integers(0, 4),

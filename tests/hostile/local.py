@@ -32,6 +32,7 @@ STORAGE: dict[str, Any] = {
     "read_threads": 4,
     "log_bytes_max": 4 * MIB,
     "index_map_bytes": 1 << 30,
+    "keep_flushed": False,
     "throttle_ms_max": 300,
 }
 JOURNAL: dict[str, Any] = {

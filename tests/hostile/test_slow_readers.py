@@ -167,6 +167,30 @@ def test_the_ring_goes_on_although_an_answer_comes_to_a_full_connection_after_it
         assert (COLD, 100, 1) in found
 
 
+@pytest.mark.parametrize("name", ["v2", "v3", "tls"])
+def test_a_kept_half_is_free_although_a_peer_does_not_read(name: str, tmp_path: Path, ca: Authority) -> None:
+    """B18, B21: unsent responses point into a flushed half that is kept. When its memory is needed, flushes and adds
+    continue, and a peer that finally reads gets its bytes.
+    """
+    tls = settings_of(ca.issue("bookie", hosts=["127.0.0.1"]))
+    with local_bookie(tmp_path, tls=tls, **{**SMALL, "keep_flushed": True}) as bookie, bookie.peer() as other:
+        spoken = Wire(name, bookie, ca)
+        fill(other, HOT, range(50))
+        assert bookie.storage.checkpoint()
+        with spoken.slow() as slow:
+            flood(spoken, slow)
+            for ledger in range(10, 22):
+                fill(other, ledger, range(50))
+                again = threading.Thread(target=bookie.storage.checkpoint, daemon=True)
+                again.start()
+                assert in_time(again), "the kept half never came back"
+            found = [spoken.check(slow) for _ in range(FLOOD)]
+            assert {ledger for ledger, _, _ in found} == {HOT}
+            other.send(read(HOT, 7))
+            checked(HOT, 7, [other.answer().body])
+            assert bookie.stat("disk_reads") > 0, "the half was not dropped"
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["v3", "tls"])
 def test_long_polls_that_end_on_full_connections(name: str, bookie: LocalBookie, ca: Authority) -> None:

@@ -1,5 +1,6 @@
 """A bookie's ledger storage with small caches, driven by the test: groups are committed, halves flushed and entries
-read when the test says so. Only the read pool has a thread.
+read when the test says so. What was flushed is read from disk, unless a test keeps it in memory. Only the read pool has
+a thread.
 """
 
 import threading
@@ -27,6 +28,7 @@ STORAGE: dict[str, Any] = {
     "index_map_bytes": 64 * MIB,
     "log_bytes_max": 256 * KIB,
     "read_threads": 1,
+    "keep_flushed": False,
 }
 JOURNAL: dict[str, Any] = {"file_bytes_max": 2 * MIB, "prealloc_bytes": MIB, "buffer_bytes": 2 * MIB}
 

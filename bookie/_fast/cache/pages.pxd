@@ -14,6 +14,8 @@ cdef struct Region:
     int64_t wanted           # atomic; 1 from the time its owner asks for it until it is reused: release pins soon
     uint8_t* base
     uint64_t size
+    bint of_write_cache
+    uint64_t touched         # of the write cache: bytes at its front that pages took before it was last emptied
 
 cdef struct Page:
     Region* region

@@ -48,6 +48,7 @@ cdef Page* uncached_page(Uncached* budget, int64_t ledger, uint32_t capacity) no
     owned.region.wanted = 1
     owned.region.base = <uint8_t*> owned
     owned.region.size = PRIVATE
+    owned.region.of_write_cache = False
     owned.budget = budget
     owned.size = size
     page_init(&owned.page, &owned.region, <uint8_t*> owned + head, capacity & ~<uint32_t> 3, ledger)

@@ -1,6 +1,5 @@
 """Halves of the write cache: memory, pages, puts."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
 from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from bookie._fast.base.bounds cimport ids_hold
@@ -33,47 +32,55 @@ from bookie._fast.cache.runs cimport (
 cdef extern from "<sys/mman.h>" nogil:
     int madvise(void*, size_t, int) noexcept
     int MADV_HUGEPAGE
+    int MADV_DONTNEED
 
 cdef enum:
     PAGE_FIRST = 512         # and at least one entry: the first page of most of many ledgers is the only one
     PAGE_MOST = 1 << 20
     ALIGN = 64
+    PAGE_BYTES = 4096        # of the operating system
     RUNS_MOST = 16384        # per ledger and half: limits the cost of an entry that arrives out of order
 
 
-cdef bint half_init(Half* half, uint64_t size) noexcept nogil:
+cdef bint half_init(Half* half, Region* region, uint64_t size) noexcept nogil:
     cdef void* base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
     if base == MAP_FAILED:
         return False
-    madvise(base, size, MADV_HUGEPAGE)
-    half.region.base = <uint8_t*> base
-    half.region.size = size
-    half.region.pins = 0
-    half.region.wanted = 0
-    half.used = 0
-    half.entries = 0
-    half.bytes = 0
-    half.map_bytes = 0
+    if size >= HUGE_LEAST:
+        madvise(base, size, MADV_HUGEPAGE)
+    region.base = <uint8_t*> base
+    region.size = size
+    region.of_write_cache = True
+    bk_store(&region.pins, 0)
+    bk_store(&half.used, 0)
+    region.touched = 0
+    half.region = region
+    half_reset(half)
     return True
 
 
-cdef void half_free(Half* half) noexcept nogil:
-    if half.region.base != NULL:
-        munmap(half.region.base, half.region.size)
-        half.region.base = NULL
+cdef void region_unmap(Region* region) noexcept nogil:
+    if region.base != NULL:
+        munmap(region.base, region.size)
+        region.base = NULL
+
+
+cdef void region_cut(Region* region, uint64_t keep) noexcept nogil:
+    keep = (keep + PAGE_BYTES - 1) & ~<uint64_t> (PAGE_BYTES - 1)
+    if keep < region.size:
+        madvise(region.base + keep, region.size - keep, MADV_DONTNEED)
 
 
 cdef bint half_resize(Half* half, uint64_t size) noexcept nogil:
-    cdef Half fresh
-    memset(&fresh, 0, sizeof(Half))
-    if not half_init(&fresh, size):
+    cdef Region before = half.region[0]
+    if not half_init(half, half.region, size):
         return False
-    half_free(half)
-    half[0] = fresh
+    region_unmap(&before)
     return True
 
 
 cdef void half_reset(Half* half) noexcept nogil:
+    half.region.touched = max(half.region.touched, <uint64_t> bk_load(&half.used))
     bk_store(&half.region.wanted, 0)
     half.entries = 0
     half.bytes = 0
@@ -105,7 +112,7 @@ cdef Page* new_page(Half* half, LedgerRuns* ledger, uint32_t record) noexcept no
         bk_add_relaxed(&half.used, -<int64_t> size)
         return NULL
     page = <Page*> (half.region.base + end - size)
-    page_init(page, &half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3),
+    page_init(page, half.region, <uint8_t*> page + head, <uint32_t> ((size - head) & ~<uint64_t> 3),
               ledger.chained.ledger)
     if size * 2 <= PAGE_MOST:
         ledger.page_bytes = <uint32_t> (size * 2)
@@ -169,7 +176,7 @@ cdef class WriteHalf:
     """One half with the runs of its ledgers, for tests; one thread. The data path keeps the runs in its shards."""
 
     def __cinit__(self, size: int):
-        if not half_init(&self.half, size) or not map_init(&self.map):
+        if not half_init(&self.half, &self.region, size) or not map_init(&self.map):
             raise MemoryError
 
     def put(self, const uint8_t[::1] entry not None, *, tail: bool = False) -> bool:
@@ -236,4 +243,4 @@ cdef class WriteHalf:
 
     def __dealloc__(self):
         map_free(&self.map)
-        half_free(&self.half)
+        region_unmap(&self.region)

@@ -33,7 +33,6 @@ from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.stats cimport batch_sized, batch_took
 from bookie._fast.store.gather cimport answer_release, region_unpin
 from bookie._fast.store.ledger_writes cimport stores_explicit_lac
-from bookie._fast.store.stores cimport Store, store_of
 from bookie._fast.wire.request cimport ADD_ENTRY, BATCH_READ_ENTRY, LONG_POLL, PIGGYBACK, READ_LAC
 from bookie._fast.wire.v2 cimport (
     ANSWER_BYTES,
@@ -145,7 +144,6 @@ cdef void note_add(IoLoop* loop, const Ack* ack) noexcept nogil:
 
 
 cdef void note_read_of(IoLoop* loop, const Conn* conn, const ReadRequest* request, const Answer* answer) noexcept nogil:
-    cdef Store* store = store_of(loop.stores, request.ledger)
     cdef AccessRow* row = access_row(loop.access)
     if row == NULL:
         return
@@ -154,7 +152,7 @@ cdef void note_read_of(IoLoop* loop, const Conn* conn, const ReadRequest* reques
     row.op, row.source, row.log_id = request.op, FROM_READ_CACHE, NO_LOG_ID
     if answer.from_disk:
         row.source, row.log_id, row.position = FROM_DISK, answer.log_id, answer.position
-    elif answer.regions[0] == &store.halves[0].region or answer.regions[0] == &store.halves[1].region:
+    elif answer.regions[0].of_write_cache:
         row.source = FROM_WRITE_CACHE
     access_noted(loop.access, row, conn.fd, now_ns() - request.begun)
 

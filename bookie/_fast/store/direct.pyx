@@ -30,6 +30,7 @@ from bookie._fast.journal.commit cimport (
 from bookie._fast.journal.files cimport journal_trim
 from bookie._fast.journal.state cimport WAKERS_MOST, Journal
 from bookie._fast.store.gather cimport ReadRequest, answer_begin, answer_from_memory, answer_release
+from bookie._fast.store.kept_list cimport REGIONS_MOST
 from bookie._fast.store.ledger_table cimport UNCHANGED, Ledger, ledger_find
 from bookie._fast.store.ledger_writes cimport (
     ADD_PLAIN,
@@ -356,7 +357,7 @@ cdef class Direct:
         halves = ring = 0
         for i in range(self.stores.count):
             store = self.stores.stores[i]
-            halves += bk_load(&store.halves[0].region.pins) + bk_load(&store.halves[1].region.pins)
+            halves += sum(bk_load(&store.kept.regions[j].pins) for j in range(REGIONS_MOST))
             ring += sum(bk_load(&store.ring.segments[j].region.pins) for j in range(store.ring.count))
         return {"halves": halves, "ring": ring}
 

@@ -50,9 +50,10 @@ from bookie._fast.index.location cimport (
     index_put_run,
 )
 from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_put, ledgers_settle
+from bookie._fast.store.kept_halves cimport kept_renew, kept_trim
 from bookie._fast.store.last_entry cimport learn_last_alone
 from bookie._fast.store.ledger_table cimport Ledger, ledger_take_closed
-from bookie._fast.store.spare_half cimport spare_await, spare_clear
+from bookie._fast.store.spare_half cimport spare_await, spare_clear, spare_leave
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
 
 cdef extern from *:
@@ -366,7 +367,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
         bk_add_relaxed(&store.stats.index_entries, store.halves[half].entries)
-        spare_clear(stores, store)
+        spare_leave(stores, store)
         step(STEP_CLEARED)
         store.stats.flushes += 1
         op_note(&store.ops.size[1], store.stats.flushed_bytes - before, 1)
@@ -391,12 +392,12 @@ cdef Status store_flush_spare(Storage* stores, Store* store) noexcept nogil:
 
 cdef Status store_swap(Storage* stores, Store* store) noexcept nogil:
     cdef int64_t started = now_ns()
-    if not spare_await(stores, store):
+    if not spare_await(stores, store) or not kept_renew(stores, store):
         return IO_ERROR
     op_note(&store.ops.readers, now_ns() - started, 1)
     swap(store)
     step(STEP_SWAPPED)
-    return OK
+    return OK if kept_trim(stores, store) else IO_ERROR      # more adds may have come until the swap
 
 
 cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:

@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from bookie._fast.base.types cimport ENTRY_HEADER_MIN, LENGTH_PREFIX, Slice, Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport Run
-from bookie._fast.store.stores cimport Storage, Store
+from bookie._fast.store.stores cimport Storage
 
 cdef enum:
     SLICES_MOST = 128
@@ -65,4 +65,4 @@ cdef void answer_release(Answer* answer) noexcept nogil
 # Unpin a region; the last pin of a private one frees it.
 cdef void region_unpin(Region* region) noexcept nogil
 # Return whether it pins a half of the write cache that is wanted, so that it should be sent as it is.
-cdef bint answer_keeps_half(const Store* store, const Answer* answer) noexcept nogil
+cdef bint answer_keeps_half(const Answer* answer) noexcept nogil

@@ -15,12 +15,13 @@ from bookie._fast.base.types cimport (
 from bookie._fast.cache.pages cimport page_offset, page_take
 from bookie._fast.cache.runs cimport Found, LedgerRuns, map_find, run_take, runs_find
 from bookie._fast.cache.uncached cimport PRIVATE, uncached_free
+from bookie._fast.store.kept_list cimport KEPT_MOST
 from bookie._fast.store.ledger_table cimport Ledger, ledger_doubtful, ledger_find
 from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
 from bookie._fast.wire.request cimport PIGGYBACK
 
 cdef enum:
-    LAYERS = 3
+    LAYERS = 3 + KEPT_MOST       # at most
     AHEAD_SHARE = 8          # read on once reads have gone through one in this many entries of a page
 
 
@@ -36,12 +37,12 @@ cdef void answer_release(Answer* answer) noexcept nogil:
     answer.slices = 0
 
 
-cdef bint answer_keeps_half(const Store* store, const Answer* answer) noexcept nogil:
+cdef bint answer_keeps_half(const Answer* answer) noexcept nogil:
     cdef const Region* region
     cdef uint32_t i
     for i in range(answer.slices):
         region = answer.regions[i]
-        if (region == &store.halves[0].region or region == &store.halves[1].region) and bk_load(&region.wanted):
+        if region.of_write_cache and bk_load(&region.wanted):
             return True
     return False
 
@@ -134,6 +135,17 @@ cdef void tell_lac(const ReadRequest* request, const Ledger* ledger, Answer* ans
             answer.has_lac = False
 
 
+cdef inline LedgerRuns* layer(Shard* shard, int64_t active, uint32_t i, int64_t ledger) noexcept nogil:
+    """Return the ledger's runs in one of the caches, from the newest on."""
+    if i == 0:
+        return map_find(&shard.halves[active], ledger)
+    if i == 1:
+        return NULL if bk_planted(PLANT_FLUSH_UNREAD) else map_find(&shard.halves[active ^ 1], ledger)
+    if i - 2 < shard.kept.count:
+        return map_find(&shard.kept.maps[i - 2], ledger)
+    return map_find(&shard.cached, ledger)
+
+
 cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer* answer) noexcept nogil:
     cdef Store* store = store_of(stores, request.ledger)
     cdef Shard* shard = shard_of(store, request.ledger)
@@ -142,7 +154,9 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
     cdef Found found
     cdef int64_t upper
     cdef int64_t half
-    cdef uint32_t i, taken
+    cdef uint32_t i = 0
+    cdef uint32_t known = 0      # layers that were looked up: most entries are in one of the first
+    cdef uint32_t last, taken
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, request.ledger)
     if ledger == NULL:
@@ -153,13 +167,14 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
         answer.status = UNKNOWN_STATE if ledger_doubtful(ledger) else resolve_last(ledger, answer)
     if answer.status == OK:
         half = bk_load(&store.active)
-        layers[0] = map_find(&shard.halves[half], request.ledger)
-        layers[1] = NULL if bk_planted(PLANT_FLUSH_UNREAD) else map_find(&shard.halves[half ^ 1], request.ledger)
-        layers[2] = map_find(&shard.cached, request.ledger)
+        last = 2 + shard.kept.count
         while answer.status == OK and not answer_complete(request, answer):
             # The newest layer that holds the entry wins, up to the next entry of a newer layer.
             upper = INT64_MAX
-            for i in range(LAYERS):
+            for i in range(last + 1):
+                if i == known:
+                    layers[i] = layer(shard, half, i, request.ledger)
+                    known += 1
                 runs_find(layers[i], answer.next, &found)
                 if found.run != NULL:
                     break
@@ -173,7 +188,7 @@ cdef void answer_from_memory(Storage* stores, const ReadRequest* request, Answer
                     answer.doubted |= ledger_doubtful(ledger)
                 break
             taken = answer_take(request, answer, found.run, found.slot, upper)
-            if i < 2:
+            if i < last:
                 bk_add_relaxed(&store.stats.write_cache_hits, taken)
             else:
                 bk_add_relaxed(&store.stats.read_cache_hits, taken)

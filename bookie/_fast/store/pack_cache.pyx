@@ -5,7 +5,7 @@ from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.sync cimport bk_load, bk_store
 from bookie._fast.base.types cimport LENGTH_PREFIX, OK, Status
-from bookie._fast.cache.pages cimport page_offset
+from bookie._fast.cache.pages cimport Region, page_offset
 from bookie._fast.cache.runs cimport (
     Found,
     LedgerRuns,
@@ -18,7 +18,7 @@ from bookie._fast.cache.runs cimport (
     runs_find,
     runs_next,
 )
-from bookie._fast.cache.write cimport Half, half_free, half_init, half_put, half_taken, page_for
+from bookie._fast.cache.write cimport Half, half_init, half_put, half_taken, page_for, region_unmap
 from bookie._fast.store.stores cimport SHARDS
 
 cdef enum:
@@ -98,12 +98,14 @@ cdef bint pack_half(Store* store, int64_t at) noexcept nogil:
     """Pack one half. Return False, with nothing changed, without memory or if the copy is larger than the original."""
     cdef Half* half = &store.halves[at]
     cdef Half old = half[0]
+    cdef Region before = half.region[0]
     cdef RunMap maps[SHARDS]
     cdef RunMap* newer
     cdef bint is_older = at != bk_load(&store.active)
     cdef uint32_t i
     cdef uint32_t done = 0
-    cdef bint packed = half_init(half, old.region.size)
+    cdef bint made = half_init(half, half.region, before.size)
+    cdef bint packed = made
     while packed and done < SHARDS:
         maps[done] = store.shards[done].halves[at]
         newer = &store.shards[done].halves[at ^ 1] if is_older else NULL
@@ -121,9 +123,10 @@ cdef bint pack_half(Store* store, int64_t at) noexcept nogil:
             map_free(&store.shards[i].halves[at])
             store.shards[i].halves[at] = maps[i]
     if packed:
-        half_free(&old)
-    elif half.region.base != old.region.base:
-        half_free(half)
+        region_unmap(&before)
+    elif made:
+        region_unmap(half.region)
+        half.region[0] = before
         half[0] = old
     return packed
 

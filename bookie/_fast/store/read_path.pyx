@@ -475,7 +475,7 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
             if status != OK and not request.flags & PIGGYBACK:
                 request.wants_lac = False        # entries without the LAC are better than none
                 status = OK
-        elif answer.count and answer_keeps_half(store_of(stores, request.ledger), answer):
+        elif answer.count and answer_keeps_half(answer):
             answer.status = OK                   # send it as it is: the swap must not wait for another read of the disk
             return
         elif answer.next == ENTRY_ID_LAST:
@@ -494,12 +494,15 @@ cdef void answer_from_disk(Reading* reading, ReadRequest* request, Answer* answe
 
 cdef bint in_memory(Shard* shard, int64_t ledger, int64_t entry) noexcept nogil:
     cdef Found found
+    cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
     runs_find(map_find(&shard.cached, ledger), entry, &found)
-    if found.run == NULL:
-        runs_find(map_find(&shard.halves[0], ledger), entry, &found)
-    if found.run == NULL:
-        runs_find(map_find(&shard.halves[1], ledger), entry, &found)
+    for i in range(2):
+        if found.run == NULL:
+            runs_find(map_find(&shard.halves[i], ledger), entry, &found)
+    for i in range(shard.kept.count):
+        if found.run == NULL:
+            runs_find(map_find(&shard.kept.maps[i], ledger), entry, &found)
     pthread_mutex_unlock(&shard.lock)
     return found.run != NULL
 

@@ -12,6 +12,8 @@ cdef enum:
 # Remove the inactive half, which is flushed and indexed, from the maps; it is reused once it is not pinned. Under
 # `writing`; never waits.
 cdef void spare_clear(Storage* stores, Store* store) noexcept nogil
+# The same, but let readers go on using its memory, if halves are kept: the next swap gives it other memory.
+cdef void spare_leave(Storage* stores, Store* store) noexcept nogil
 # Make halves that are not pinned any more spare again. Return True if none is left to wait for. Never waits.
 cdef bint spares_take_back(Storage* stores) noexcept nogil
 # Wait until the inactive half is not pinned, without any lock. Return False after a fatal failure.

@@ -7,6 +7,7 @@ from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthre
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init_like
 from bookie._fast.cache.write cimport Half, half_reset
+from bookie._fast.store.kept_halves cimport kept_take
 from bookie._fast.store.storage cimport stores_want_back
 from bookie._fast.store.stores cimport SHARDS, Shard
 
@@ -14,17 +15,21 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int) noexcept
 
 
+cdef void tell_clean(Storage* stores, Store* store) noexcept nogil:
+    cdef int i
+    bk_store(&store.spare_clean, 1)
+    for i in range(stores.loop_count):
+        waker_wake(stores.loops[i])
+
+
 cdef bint take_back(Storage* stores, Store* store) noexcept nogil:
     """Make a flushed half the spare one. Return False if it is still pinned."""
     cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
-    cdef int i
     if bk_load(&half.region.pins) != 0 and not bk_planted(PLANT_HALF_REUSED):
         return False
     half_reset(half)
     bk_store(&store.spare_read, 0)
-    bk_store(&store.spare_clean, 1)
-    for i in range(stores.loop_count):
-        waker_wake(stores.loops[i])
+    tell_clean(stores, store)
     return True
 
 
@@ -51,7 +56,14 @@ cdef void spare_clear(Storage* stores, Store* store) noexcept nogil:
         clear_shard(&store.shards[i], half)
     bk_store(&store.spare_read, 1)
     if not take_back(stores, store):
-        stores_want_back(stores, &store.halves[half].region)
+        stores_want_back(stores, store.halves[half].region)
+
+
+cdef void spare_leave(Storage* stores, Store* store) noexcept nogil:
+    if kept_take(store, bk_load(&store.active) ^ 1):
+        tell_clean(stores, store)
+    else:
+        spare_clear(stores, store)
 
 
 cdef bint spares_take_back(Storage* stores) noexcept nogil:

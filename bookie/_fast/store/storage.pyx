@@ -35,7 +35,7 @@ from bookie._fast.cache.readahead cimport readahead_evicted, readahead_init, rea
 from bookie._fast.cache.rereads cimport rereads_free, rereads_init
 from bookie._fast.cache.runs cimport LedgerRuns, map_find, map_free, map_init, map_remove, runs_drop_page
 from bookie._fast.cache.stats cimport cache_counts, cache_ops, note_evicted
-from bookie._fast.cache.write cimport half_free, half_init
+from bookie._fast.cache.write cimport half_init, region_unmap
 from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
 from bookie._fast.entrylog.set cimport log_set, log_set_counts, log_set_free, log_set_stats
 from bookie._fast.entrylog.writer cimport readers_free, readers_new
@@ -55,6 +55,7 @@ from bookie._fast.index.view cimport index_failure
 from bookie._fast.journal.commit cimport JournalCommitter
 from bookie._fast.journal.files cimport journal_bytes_since
 from bookie._fast.store.failed_reads cimport failed_reads_init, failed_reads_take
+from bookie._fast.store.kept_list cimport KEPT_MOST, REGIONS_MOST
 from bookie._fast.store.ledger_counts cimport FENCES_CLOCK
 from bookie._fast.store.ledger_table cimport (
     Ledger,
@@ -163,6 +164,9 @@ cdef class DirectoryStore:
                     and map_init(&self.store.shards[i].halves[0])
                     and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
+            for j in range(KEPT_MOST):
+                if not map_init(&self.store.shards[i].kept.maps[j]):
+                    raise MemoryError
         pthread_mutex_init(&self.store.writing, NULL)
         pthread_mutex_init(&self.store.job.lock, NULL)
         cond_init(&self.store.job.changed)
@@ -183,7 +187,7 @@ cdef class DirectoryStore:
         self.directory = directory
         self.files = files
         for i in range(2):
-            if not half_init(&store.halves[i], write_cache_bytes // 2):
+            if not half_init(&store.halves[i], &store.kept.regions[i], write_cache_bytes // 2):
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
         segment = min(read_segment_bytes, read_cache_bytes // 2)
         count = max(2, read_cache_bytes // segment)
@@ -253,6 +257,12 @@ cdef class DirectoryStore:
         bk_store(&self.store.ledgers.known_most, most)
         bk_store(&self.store.ledgers.fences_most, most)
 
+    def keep_flushed(self, size: int) -> None:
+        """Keep what is flushed from now on readable in memory. It takes at most `size` bytes, together with the half
+        that is being flushed; half of the write cache is the most that is useful. Call it after the start.
+        """
+        bk_store(&self.store.kept.bytes_max, size)
+
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store
         cdef int64_t oldest = -1
@@ -273,6 +283,7 @@ cdef class DirectoryStore:
             "quarantined_ledgers": sum(store.shards[i].ledgers.quarantined.count for i in range(SHARDS)),
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
+            "kept_bytes": bk_load(&store.kept.bytes),
             "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),
             "read_cache_evicted_segments": bk_load(&store.ring.evicted),
             **cache_counts(&store.cache),
@@ -333,8 +344,10 @@ cdef class DirectoryStore:
             map_free(&self.store.shards[i].halves[0])
             map_free(&self.store.shards[i].halves[1])
             map_free(&self.store.shards[i].cached)
-        half_free(&self.store.halves[0])
-        half_free(&self.store.halves[1])
+            for j in range(KEPT_MOST):
+                map_free(&self.store.shards[i].kept.maps[j])
+        for i in range(REGIONS_MOST):
+            region_unmap(&self.store.kept.regions[i])
         ring_free(&self.store.ring)
         rereads_free(&self.store.cache.rereads)
         free(self.store)

@@ -21,6 +21,7 @@ from bookie._fast.journal.backlog cimport StoreBacklog
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.store.failed_reads cimport FailedReads
 from bookie._fast.store.flush_job cimport FlushJob
+from bookie._fast.store.kept_list cimport KeptHalves, KeptMaps
 from bookie._fast.store.ledger_counts cimport LedgerCounts
 from bookie._fast.store.ledger_table cimport LedgerMap
 from bookie._fast.store.notices cimport BOARD_MOST, NoticeBoard
@@ -34,6 +35,7 @@ cdef struct Shard:
     pthread_mutex_t lock
     LedgerMap ledgers
     RunMap halves[2]
+    KeptMaps kept
     RunMap cached
     Readers readers
 
@@ -41,14 +43,14 @@ cdef struct Store:
     Shard shards[SHARDS]
     LedgerCounts ledgers
     Half halves[2]
+    KeptHalves kept
     int64_t active               # atomic; the half that takes adds
     int64_t overrides            # atomic; incremented when cached reads of an overwritten entry may be stale
-    int64_t spare_clean          # atomic; 1: the inactive half is empty and may be swapped in
+    int64_t spare_clean          # atomic; 1: the inactive half is flushed, and is or gets empty when it is swapped in
     int64_t spare_read           # atomic; 1: it is flushed and out of the maps, but responses may still refer to it
     ReadRing ring
     LocationIndex* index
-    # Held with the index's write transaction; by a flush until its half is cleared. Taken before any shard's lock.
-    pthread_mutex_t writing      # its holder may remove runs and ledgers
+    pthread_mutex_t writing      # held with the index's transaction, and to remove ledgers; before a shard's lock
     LogIds* ids                  # for all entry log writers of this directory
     LogSet* log                  # what a flush appends to; of the thread that flushes
     FlushJob job
@@ -67,8 +69,7 @@ cdef struct Store:
     Readahead ahead
 
 cdef struct Storage:
-    # All ledger directories and journals. Ledger L belongs to store L mod count and to journal L mod journal_count.
-    Store* stores[STORES_MOST]
+    Store* stores[STORES_MOST]   # ledger L belongs to store L mod count and to journal L mod journal_count
     Journal* journals[STORES_MOST]
     uint32_t count, journal_count
     FileOps* ops
@@ -77,8 +78,7 @@ cdef struct Storage:
     int64_t disk_full, put_off   # atomic; in some store the last checkpoint found no space; failed for any reason
     int64_t any_full             # atomic; one full store makes the bookie read-only, instead of all
     int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
-    int64_t generation           # of the last marks written; the flush thread's
-    int64_t flush_bytes          # bytes in use in a half at which it is swapped
+    int64_t generation, flush_bytes      # of the last marks, the flush thread's; bytes in a half when it is swapped
     pthread_mutex_t flush_lock   # for the two conditions and the requests
     pthread_cond_t flush_wanted, flush_done
     int64_t flush_requests, flush_served     # number of requests for a checkpoint of everything; the last one served

@@ -293,6 +293,10 @@ GROUPS = (
             Key("flushSizeMb", "storage.flush_bytes", int, "64", "Entries in the write cache that trigger a checkpoint"
                 " early, or a quarter of the write cache if that is less.", low=1, high=1 << 20, unit="MiB",
                 scale=MIB),
+            Key("dbStorage_keepFlushed", "storage.keep_flushed", bool, "true", "Keep what was flushed readable in"
+                " memory until the write cache needs that, so that readers close behind the writers do not wait for"
+                " the disk. It takes at most half of the write cache, and checkpoints are triggered when a sixteenth"
+                " less than `flushSizeMb` waits."),
             Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Interval between two checkpoints.", low=1,
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed when it reaches this"

@@ -82,6 +82,8 @@ STORE_ROWS = (
         ("kept_fences", "pybookie_kept_fences", "Deleted ledgers whose fence is kept."),
         ("write_cache_bytes", "bookie_write_cache_size", "Bytes in the write cache."),
         ("write_cache_entries", "bookie_write_cache_count", "Entries in the write cache."),
+        ("kept_bytes", "pybookie_write_cache_kept_bytes",
+         "Memory of what was flushed and is kept readable; it counts against the write cache."),
         ("read_cache_bytes", "bookie_read_cache_size", "Bytes in the read cache."),
         ("ledgers", "bookie_ledgers_count", "Ledgers stored."),
         ("index_entries", "bookie_entries_count",

@@ -33,10 +33,13 @@ cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogi
     cdef Shard* shard = shard_of(store, ledger_id)
     cdef Ledger* ledger
     cdef uint64_t watchers = 0
+    cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
     if not bk_planted(PLANT_DELETE_INDEX_ONLY):
         map_remove(&shard.halves[0], ledger_id)
         map_remove(&shard.halves[1], ledger_id)
+        for i in range(shard.kept.count):
+            map_remove(&shard.kept.maps[i], ledger_id)
         map_remove(&shard.cached, ledger_id)
     ledger = ledger_find(&shard.ledgers, ledger_id)
     if ledger != NULL and needs_fence(ledger) and ledger_kept_fence(&shard.ledgers, ledger_id) == NULL:
