@@ -17,7 +17,13 @@ READABLE_FILE = 0o666
 def make_directories(path: Path) -> None:
     """Create the directory and its missing parents durably, accessible to the owner only. Existing ones keep their
     mode.
+
+    An earlier attempt may have failed, or been killed, after it created the last of those that exist and before that
+    was durable. Where this process may have created it, it is made durable now.
     """
+    last = next(step for step in (path, *path.parents) if step.exists())
+    if os.access(last.parent, os.R_OK | os.W_OK):
+        sync_directory(last.parent)
     for step in reversed([step for step in (path, *path.parents) if not step.exists()]):
         step.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         sync_directory(step.parent)

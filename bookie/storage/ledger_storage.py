@@ -25,7 +25,7 @@ from bookie._fast.store.ledger_table import LEDGER_BYTES
 from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.store.storage import DirectoryStore, StorageEngine
-from bookie.durable import make_directories, sync_directory
+from bookie.durable import make_directories
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
@@ -126,7 +126,6 @@ class LedgerStorage:
             )
         for path in (*ledger_dirs, *index_dirs, *journal_dirs):
             make_directories(path)
-            sync_directory(path.parent)  # an earlier start may have ended right after it created the directory
         self._java_locks = take_over(
             ledger_dirs,
             index_dirs,

@@ -106,7 +106,7 @@ class Disk:
                 doubted = decay.part if self._snapshots.bring_back(decay.part) else ""
                 self._runtime.settle(0)
             else:
-                sole_proofs = self._sole_proofs()
+                sole_proofs = self._sole_proofs(decay.kind)
                 file = rot(self._place, decay)
                 doubted = file.name if file else ""
                 if file in sole_proofs:
@@ -114,15 +114,16 @@ class Disk:
             if doubted:
                 self._doubt(number, "doubt_journal" if "journal" in doubted or ".txn" in doubted else "doubt_files")
 
-    def _sole_proofs(self) -> list[Path]:
-        """Return the entry logs without a map of a Java bookie that was not taken over yet.
+    def _sole_proofs(self, kind: str) -> list[Path]:
+        """Return the entry logs of a Java bookie that was not taken over yet which alone tell what was in them.
 
-        Nothing else tells what was in such a log, and a damaged one looks as a crash leaves it.
+        One without a map looks, when it is damaged, as a crash leaves it. In any other, too, a bit of an entry's id may
+        flip: the digest would show it, but only clients can verify digests.
         """
         current = self._place / "ledgers-0" / "current"
         if (current / INDEX_NAME / "data.mdb").exists():
             return []
-        return [path for path in current.glob("*.log") if read_map(path) is None]
+        return [path for path in current.glob("*.log") if kind == "flip" or read_map(path) is None]
 
     def confess(self, number: int) -> None:
         """Record what the disk lied about in the run that has ended."""
