@@ -14,10 +14,10 @@ from bookie._fast.base.sync cimport (
     pthread_mutex_unlock,
 )
 from bookie._fast.cache.pages cimport Page, page_init
-from bookie._fast.cache.runs cimport RUNS_BYTES
 
 cdef enum:
     ALIGN = 64
+    PAGE_RUNS = 384          # reserved for the runs that point into a page; bookie/spark/reread/cache.py has it, too
 
 
 cdef bint ring_init(ReadRing* ring, uint32_t count, uint64_t segment_bytes, drop_page_fn drop, want_back_fn want_back,
@@ -73,11 +73,11 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept
     cdef Segment* segment
     cdef Page* page
     cdef uint32_t following
-    if size + RUNS_BYTES > ring.segment_bytes:
+    if size + PAGE_RUNS > ring.segment_bytes:
         return NULL
     pthread_mutex_lock(&ring.lock)
     segment = &ring.segments[ring.current]
-    if size + RUNS_BYTES > ring.segment_bytes - segment.used - segment.map_bytes:
+    if size + PAGE_RUNS > ring.segment_bytes - segment.used - segment.map_bytes:
         following = (ring.current + 1) % ring.count
         segment = &ring.segments[following]
         if not empty_segment(ring, segment):
@@ -86,7 +86,7 @@ cdef Page* ring_page(ReadRing* ring, int64_t ledger, uint32_t capacity) noexcept
         ring.current = following
     page = <Page*> (segment.region.base + segment.used)
     segment.used += size
-    segment.map_bytes += RUNS_BYTES
+    segment.map_bytes += PAGE_RUNS
     page_init(page, &segment.region, <uint8_t*> page + head, <uint32_t> (size - head), ledger)
     page.next = segment.pages
     segment.pages = page

@@ -14,7 +14,7 @@ from bookie.spark.reread.readers import Readers, shard_of
 __all__ = ["CacheModel", "CacheSettings", "Counts"]
 
 PAGE_HEAD = 128
-PAGE_RUNS = 256  # reserved for the runs that point into a page
+PAGE_RUNS = 384  # reserved for the runs that point into a page
 RECORD_LEAST = 20
 GROWTH = 4
 WHOLE = 1 << 29
