@@ -3,6 +3,7 @@
 Each file and directory is created with an explicit mode, so a permissive umask cannot widen access.
 """
 
+import itertools
 import os
 from pathlib import Path
 
@@ -21,10 +22,12 @@ def make_directories(path: Path) -> None:
     An earlier attempt may have failed, or been killed, after it created the last of those that exist and before that
     was durable. Where this process may have created it, it is made durable now.
     """
-    last = next(step for step in (path, *path.parents) if step.exists())
+    steps = [path, *path.parents]
+    missing = list(itertools.takewhile(lambda step: not step.exists(), steps))
+    last = steps[len(missing)]
     if os.access(last.parent, os.R_OK | os.W_OK):
         sync_directory(last.parent)
-    for step in reversed([step for step in (path, *path.parents) if not step.exists()]):
+    for step in reversed(missing):
         step.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
         sync_directory(step.parent)
     path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)  # NotADirectoryError, FileExistsError if it is something else

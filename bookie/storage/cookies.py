@@ -16,7 +16,7 @@ from typing import Protocol
 from google.protobuf import text_format
 
 from bookie._fast.base import fatal
-from bookie.durable import make_directories, replace_file, sync_directory
+from bookie.durable import make_directories, replace_file
 from bookie.errors import ConfigurationError, CookieError
 from bookie.pb.data_formats_pb2 import CookieFormat
 from bookie.storage.layout import current
@@ -170,7 +170,6 @@ def write_cookie_file(path: Path, text: bytes) -> None:
     try:
         make_directories(path.parent)
         replace_file(path, text)
-        sync_directory(path.parent.parent)  # `current` may be new
     except OSError as error:
         fatal.trip(f"write of {path}", error.errno or 0)
         raise CookieError(f"{path} could not be written: {error.strerror}; restart the bookie") from error

@@ -5,6 +5,7 @@ import sys
 __all__ = ["main"]
 
 EXIT_INTERRUPTED = 130
+"""That of `bookie.terminal.lazy`, which imports click: an interruption may come then."""
 
 
 def main() -> None:

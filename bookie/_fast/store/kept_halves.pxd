@@ -11,9 +11,9 @@ from libc.stdint cimport int64_t
 
 from bookie._fast.store.stores cimport Storage, Store
 
-# Keep the inactive half, which is flushed and indexed, and leave its place without memory. Return False, with nothing
-# changed, if halves are not kept: before the start is complete, while the directory lags, or if it holds no entries.
-# Under `writing`; never waits.
+# Keep the inactive half, which is flushed and indexed, and leave its place without memory. Return False if it cannot be
+# kept, with the half as it was: before the start is complete, while the directory lags, or if it holds no entries.
+# Unless it is empty, the older ones are not read any more then either. Under `writing`; never waits.
 cdef bint kept_take(Store* store, int64_t half) noexcept nogil
 # Give memory to the inactive half if it has none: that of the oldest kept half once no reader points into it, or new
 # memory. No locks. Return False after a fatal failure.

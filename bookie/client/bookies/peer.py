@@ -210,7 +210,8 @@ class Peer:
         loop = asyncio.get_running_loop()
         if self.extensions is None and loop.time() >= self._unregistered_until:
             self._learn(await self._resolve(self.bookie))
-            self._unregistered_until = loop.time() + LOOK_AGAIN_S
+            if self.extensions is None:
+                self._unregistered_until = loop.time() + LOOK_AGAIN_S
         return self.extensions or Extensions()
 
     def _learn(self, found: Found) -> None:
