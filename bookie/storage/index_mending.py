@@ -2,7 +2,8 @@
 finds the rest.
 
 Nothing has the index open yet. A ledger whose record cannot be read, but which an entry log names, is restored as
-fenced and in limbo: it is better to stop a writer without need than to deny that a ledger exists. Main thread.
+fenced and in limbo: it is better to stop a writer without need than to deny that a ledger exists. For the same reason
+all ledgers are fenced if the records are those of an earlier commit, which may be older than a fence. Main thread.
 """
 
 import logging
@@ -18,7 +19,7 @@ from bookie.errors import StartRefused
 from bookie.storage.tools.index_swap import new_index
 from bookie.storage.tools.log_files import entry_logs
 from bookie.storage.tools.rebuild_index import old_fences, put_fences, put_records
-from bookie.storage.tools.verify_index import table_values
+from bookie.storage.tools.verify_index import older_tables, table_values
 
 __all__ = ["mend_index"]
 
@@ -37,6 +38,7 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
     log.error("the location index is damaged; its readable part is copied into a new index", extra=facts)
     records, whole = _records(index)
     fences = old_fences(index)
+    older = older_tables(index)
     with new_index(index, map_bytes=map_bytes) as fresh:
         try:
             facts["runs"], lost, ranges = salvage_file(str(index / "data.mdb"), fresh)
@@ -46,10 +48,15 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
                 " (bkadmin rebuild-db-ledgers-index)"
             ) from error
         facts["lost"] = lost
-        if whole and not lost and not any(table_values(index, table)[1] for table in (b"fences", b"doubts")):
+        if b"doubts" in older:
+            ranges = [EVERY_LEDGER]
+        elif whole and not lost and not any(table_values(index, table)[1] for table in (b"fences", b"doubts")):
             # All that is there is sound, so something is missing: a page may be of an earlier commit, and with it
             # whole tables.
             ranges = [EVERY_LEDGER]
+        if b"ledgers" in older:
+            facts["fenced"] = len(records)
+            records = [record._replace(fenced=True) for record in records]
         known = {record.ledger for record in records}
         if not whole or EVERY_LEDGER in ranges:
             deleted = {ledger for ledger, _ in fences}

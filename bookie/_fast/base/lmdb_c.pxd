@@ -55,6 +55,7 @@ cdef extern from "csrc/lmdb_c.h" nogil:
         int (*txn_renew)(MDB_txn* txn) noexcept nogil
         int (*dbi_open)(MDB_txn* txn, const char* name, unsigned int flags, MDB_dbi* dbi) noexcept nogil
         int (*stat)(MDB_txn* txn, MDB_dbi dbi, MDB_stat* stat) noexcept nogil
+        int (*get)(MDB_txn* txn, MDB_dbi dbi, MDB_val* key, MDB_val* data) noexcept nogil
         int (*put)(MDB_txn* txn, MDB_dbi dbi, MDB_val* key, MDB_val* data, unsigned int flags) noexcept nogil
         int (*remove "del")(MDB_txn* txn, MDB_dbi dbi, MDB_val* key, MDB_val* data) noexcept nogil
         int (*cursor_open)(MDB_txn* txn, MDB_dbi dbi, MDB_cursor** cursor) noexcept nogil

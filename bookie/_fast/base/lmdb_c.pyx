@@ -38,7 +38,7 @@ cdef void* open_module() except NULL:
 
 cdef int resolve() except -1:
     cdef void* library = open_module()
-    cdef Symbol[26] symbols = [
+    cdef Symbol[27] symbols = [
         Symbol(b"mdb09_version", <void**> &mdb.version),
         Symbol(b"mdb09_strerror", <void**> &mdb.strerror),
         Symbol(b"mdb09_env_create", <void**> &mdb.env_create),
@@ -57,6 +57,7 @@ cdef int resolve() except -1:
         Symbol(b"mdb09_txn_renew", <void**> &mdb.txn_renew),
         Symbol(b"mdb09_dbi_open", <void**> &mdb.dbi_open),
         Symbol(b"mdb09_stat", <void**> &mdb.stat),
+        Symbol(b"mdb09_get", <void**> &mdb.get),
         Symbol(b"mdb09_put", <void**> &mdb.put),
         Symbol(b"mdb09_del", <void**> &mdb.remove),
         Symbol(b"mdb09_cursor_open", <void**> &mdb.cursor_open),
@@ -67,7 +68,7 @@ cdef int resolve() except -1:
         Symbol(b"mdb09_cursor_del", <void**> &mdb.cursor_del),
     ]
     cdef int i
-    for i in range(26):
+    for i in range(27):
         symbols[i].target[0] = dlsym(library, symbols[i].name)
         if symbols[i].target[0] == NULL:
             raise ImportError(f"the lmdb package exports no {symbols[i].name.decode()}; {REMEDY}")

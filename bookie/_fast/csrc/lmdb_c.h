@@ -52,6 +52,7 @@ typedef struct Mdb {
     int (*txn_renew)(MDB_txn *txn);
     int (*dbi_open)(MDB_txn *txn, const char *name, unsigned int flags, MDB_dbi *dbi);
     int (*stat)(MDB_txn *txn, MDB_dbi dbi, MDB_stat *stat);
+    int (*get)(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data);
     int (*put)(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data, unsigned int flags);
     int (*del)(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, MDB_val *data);
     int (*cursor_open)(MDB_txn *txn, MDB_dbi dbi, MDB_cursor **cursor);

@@ -10,6 +10,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.branch_sums cimport BranchSums
+from bookie._fast.index.commit_value cimport CommitValue
 from bookie._fast.index.lmdb_pages cimport TREE_DEPTH_MOST, Meta, PageFile, Tree
 
 cdef enum:
@@ -27,6 +28,7 @@ cdef struct Guard:
     bint found                   # the newest meta page could be told and read
     bint roots_known             # `tables` are those of the last commit
     bint numbered                # the main tree has the number of a commit
+    CommitValue commit           # what it says then
     uint32_t named               # a bit for each table that the main tree has
     bint stale                   # the main tree says that it belongs to another commit than the newest meta page
     uint32_t metas_crc
@@ -41,10 +43,6 @@ cdef struct Guard:
     bint summed                  # the range being checked is in that table
 
 cdef const char** TABLE_NAMES
-cdef const char* COMMIT_KEY      # of the number of the commit, in the main tree
-cdef enum:
-    COMMIT_KEY_BYTES = 6
-    COMMIT_VALUE_BYTES = 8
 
 cdef void guard_init(Guard* guard) noexcept nogil
 cdef void guard_free(Guard* guard) noexcept nogil
@@ -61,8 +59,11 @@ cdef Status guard_sum(const Guard* guard) noexcept nogil
 # Look for the tables in the bytes of the main tree's root, whatever else is damaged in it: each name may have one wrong
 # bit. Return whether the tables of runs and of ledgers were found. What is found may be of an earlier commit.
 cdef bint guard_guess(Guard* guard) noexcept nogil
-# Check every page of a table, and each value of the fences. Return OK, CORRUPT, IO_ERROR or NO_MEMORY.
-cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil
+# Check every page of a table, and each value of the fences; `sum_` gets the sum of all values (index.commit_value). Return
+# OK; CORRUPT, also if the commit says another sum; IO_ERROR; NO_MEMORY.
+cdef Status guard_whole(const Guard* guard, uint32_t table, uint64_t* sum_) noexcept nogil
+# Return whether the commit says another sum of a table.
+cdef bint guard_is_older(const Guard* guard, uint32_t table, uint64_t sum_) noexcept nogil
 # Check the pages before keys in [low, high] of a table are read, put or deleted. CORRUPT as in guard_begin.
 cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const uint8_t* high,
                         uint32_t key_size) noexcept nogil

@@ -5,10 +5,10 @@ from libc.string cimport memcmp, memcpy, memset, strlen
 from posix.unistd cimport pread
 
 from bookie._fast.base.crc cimport crc32c
-from bookie._fast.base.cursor cimport load_i64
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK
 from bookie._fast.index.branch_sums cimport sums_hold
 from bookie._fast.index.codec cimport fence_unpack
+from bookie._fast.index.commit_value cimport COMMIT_KEY, COMMIT_KEY_BYTES, commit_share, commit_unpack
 from bookie._fast.index.lmdb_pages cimport (
     META_BYTES,
     NODE_BIG,
@@ -35,7 +35,6 @@ cdef extern from *:
     int __builtin_popcount(unsigned int) noexcept nogil
 
 cdef const char** TABLE_NAMES = [b"locations", b"ledgers", b"fences", b"doubts"]
-cdef const char* COMMIT_KEY = b"commit"
 
 cdef enum:
     ALL_NAMED = (1 << TABLES) - 1
@@ -45,10 +44,10 @@ cdef struct Learning:
     Guard* guard
     uint32_t crc
     bint tables                  # walking the main tree, whose values are the roots of tables
-    uint64_t commit
     bint fences                  # walking the fences, whose values are checked only when the index is opened
     bint damaged
     uint64_t values
+    uint64_t sum_                # of them
 
 
 cdef void guard_init(Guard* guard) noexcept nogil:
@@ -88,11 +87,10 @@ cdef Status sum_up(void* context, const Node* node, const uint8_t* value) noexce
         learning.damaged |= not 0 < freed <= learning.guard.meta.transaction
         return OK
     if node.key_size == COMMIT_KEY_BYTES and memcmp(node.key, COMMIT_KEY, COMMIT_KEY_BYTES) == 0:
-        if node.flags or node.value_size != COMMIT_VALUE_BYTES:
+        if node.flags or commit_unpack(value, node.value_size, &learning.guard.commit) != OK:
             learning.damaged = True
-            return OK
-        learning.guard.numbered = True
-        learning.commit = <uint64_t> load_i64(value)
+        else:
+            learning.guard.numbered = True
         return OK
     for table in range(TABLES):
         if node.key_size == strlen(TABLE_NAMES[table]) and memcmp(node.key, TABLE_NAMES[table], node.key_size) == 0:
@@ -129,10 +127,10 @@ cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
         return NO_MEMORY
     memset(&learning, 0, sizeof(Learning))
     learning.guard, learning.tables = guard, True
-    guard.named, guard.numbered = 0, False
+    guard.named, guard.numbered, guard.commit.summed = 0, False, False
     status = tree_walk(&walk, &guard.meta.main)
     # A page whose write was lost may hold an older state of itself, which is sound.
-    guard.stale = guard.numbered and learning.commit != guard.meta.transaction
+    guard.stale = guard.numbered and guard.commit.number != guard.meta.transaction
     # An index without a number may be of a version that had no fences and doubts.
     wanted = ALL_NAMED if guard.numbered else FIRST_NAMED if guard.meta.main.entries else 0
     learning.damaged |= wanted & ~guard.named != 0 or not as_described(&learning, &walk, &guard.meta.main)
@@ -272,12 +270,17 @@ cdef Status look_at(void* context, const Node* node, const uint8_t* value) noexc
     cdef Learning* learning = <Learning*> context
     cdef int64_t ledger, deleted_ms
     learning.values += 1
+    learning.sum_ += commit_share(value, node.value_size)
     if learning.fences and fence_unpack(node.key, node.key_size, value, node.value_size, &ledger, &deleted_ms) != OK:
         learning.damaged = True
     return OK
 
 
-cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
+cdef bint guard_is_older(const Guard* guard, uint32_t table, uint64_t sum_) noexcept nogil:
+    return guard.commit.summed and table != TABLE_LOCATIONS and guard.commit.sums[table - TABLE_LEDGERS] != sum_
+
+
+cdef Status guard_whole(const Guard* guard, uint32_t table, uint64_t* sum_) noexcept nogil:
     cdef TreeWalk walk
     cdef Learning learning
     cdef Status status
@@ -289,13 +292,15 @@ cdef Status guard_whole(const Guard* guard, uint32_t table) noexcept nogil:
     if walk.seen == NULL:
         return NO_MEMORY
     learning.damaged = False
-    learning.values = 0
+    learning.values = learning.sum_ = 0
     # A page of an earlier commit looks sound, but is free; a node lost from a page shows only in the number of values.
     status = see_free_pages(walk.seen, &guard.file, &guard.meta.free)
     if status == OK:
         status = tree_walk(&walk, &guard.tables[table])
     free(walk.seen)
-    if status == OK and (learning.damaged or learning.values != guard.tables[table].entries):
+    sum_[0] = learning.sum_
+    if status == OK and (learning.damaged or learning.values != guard.tables[table].entries
+                         or guard_is_older(guard, table, learning.sum_)):
         return CORRUPT
     return status
 

@@ -12,6 +12,7 @@ from bookie._fast.index.codec cimport (
     ledger_pack,
     ledger_packed_size,
 )
+from bookie._fast.index.commit_value cimport commit_share
 from bookie._fast.index.doubts cimport DOUBT_VALUE_BYTES, doubt_pack
 from bookie._fast.index.guard cimport TABLE_DOUBTS, TABLE_FENCES, TABLE_LEDGERS, guard_range
 from bookie._fast.index.location cimport index_delete_runs, index_noted, index_ready
@@ -26,23 +27,43 @@ cdef Status guarded(LocationIndex* index, uint32_t table, int64_t ledger) noexce
     return index_noted(index, guard_range(&index.guard, table, key, key, LEDGER_KEY_BYTES))
 
 
-cdef Status put(LocationIndex* index, MDB_dbi table, uint8_t* key, uint8_t* value, size_t size) noexcept nogil:
-    cdef MDB_val k, v
-    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    v.mv_size, v.mv_data = size, value
-    cdef Status status = index_noted(index, mdb_status(mdb.put(index.txn, table, &k, &v, 0)))
-    index.wrote |= status == OK
+cdef MDB_dbi dbi_of(LocationIndex* index, uint32_t table) noexcept nogil:
+    return index.ledgers if table == TABLE_LEDGERS else index.fences if table == TABLE_FENCES else index.doubtful
+
+
+cdef Status subtract(LocationIndex* index, uint32_t table, MDB_val* key) noexcept nogil:
+    """Take the value that is about to be replaced or deleted out of the sum of its table. NO_ENTRY: there is none."""
+    cdef MDB_val old
+    cdef Status status = mdb_status(mdb.get(index.txn, dbi_of(index, table), key, &old))
+    if status == OK:
+        index.sums[table - TABLE_LEDGERS] -= commit_share(old.mv_data, old.mv_size)
     return status
 
 
-cdef Status remove(LocationIndex* index, MDB_dbi table, int64_t ledger) noexcept nogil:
+cdef Status put(LocationIndex* index, uint32_t table, uint8_t* key, uint8_t* value, size_t size) noexcept nogil:
+    cdef MDB_val k, v
+    cdef Status status
+    k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
+    v.mv_size, v.mv_data = size, value
+    status = subtract(index, table, &k)
+    if status == OK or status == NO_ENTRY:
+        status = mdb_status(mdb.put(index.txn, dbi_of(index, table), &k, &v, 0))
+    if status == OK:
+        index.sums[table - TABLE_LEDGERS] += commit_share(value, size)
+    index.wrote |= status == OK
+    return index_noted(index, status)
+
+
+cdef Status remove(LocationIndex* index, uint32_t table, int64_t ledger) noexcept nogil:
     """Delete the row of a ledger from a table, if there is one."""
     cdef uint8_t[LEDGER_KEY_BYTES] key
     cdef MDB_val k
     cdef Status status
     store_i64(key, ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
-    status = mdb_status(mdb.remove(index.txn, table, &k, NULL))
+    status = subtract(index, table, &k)
+    if status == OK:
+        status = mdb_status(mdb.remove(index.txn, dbi_of(index, table), &k, NULL))
     index.wrote |= status == OK
     return index_noted(index, OK if status == NO_ENTRY else status)
 
@@ -58,10 +79,13 @@ cdef Status index_put_ledger(LocationIndex* index, const LedgerRecord* record) n
     store_i64(key, record.ledger)
     k.mv_size, k.mv_data = LEDGER_KEY_BYTES, key
     v.mv_size, v.mv_data = ledger_packed_size(record), NULL
-    status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
+    status = subtract(index, TABLE_LEDGERS, &k)
+    if status == OK or status == NO_ENTRY:
+        status = mdb_status(mdb.put(index.txn, index.ledgers, &k, &v, MDB_RESERVE))
     index.wrote |= status == OK
     if status == OK:
         ledger_pack(record, key, <uint8_t*> v.mv_data)
+        index.sums[0] += commit_share(v.mv_data, v.mv_size)
     return index_noted(index, status)
 
 
@@ -72,12 +96,12 @@ cdef Status index_put_fence(LocationIndex* index, int64_t ledger, int64_t delete
     if status != OK:
         return status
     fence_pack(ledger, deleted_ms, key, value)
-    return put(index, index.fences, key, value, FENCE_VALUE_BYTES)
+    return put(index, TABLE_FENCES, key, value, FENCE_VALUE_BYTES)
 
 
 cdef Status index_delete_fence(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef Status status = guarded(index, TABLE_FENCES, ledger)
-    return status if status != OK else remove(index, index.fences, ledger)
+    return status if status != OK else remove(index, TABLE_FENCES, ledger)
 
 
 cdef Status index_put_doubt(LocationIndex* index, int64_t ledger, bint lasting) noexcept nogil:
@@ -87,17 +111,17 @@ cdef Status index_put_doubt(LocationIndex* index, int64_t ledger, bint lasting) 
     if status != OK:
         return status
     doubt_pack(ledger, lasting, key, value)
-    return put(index, index.doubtful, key, value, DOUBT_VALUE_BYTES)
+    return put(index, TABLE_DOUBTS, key, value, DOUBT_VALUE_BYTES)
 
 
 cdef Status index_delete_doubt(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef Status status = guarded(index, TABLE_DOUBTS, ledger)
-    return status if status != OK else remove(index, index.doubtful, ledger)
+    return status if status != OK else remove(index, TABLE_DOUBTS, ledger)
 
 
 cdef Status index_delete_ledger(LocationIndex* index, int64_t ledger) noexcept nogil:
     cdef uint32_t most = 0xFFFFFFFF
     cdef Status status = guarded(index, TABLE_LEDGERS, ledger)
     if status == OK:
-        status = remove(index, index.ledgers, ledger)
+        status = remove(index, TABLE_LEDGERS, ledger)
     return status if status != OK else index_delete_runs(index, ledger, &most)

@@ -8,7 +8,7 @@ from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport SEEK_END, snprintf
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from posix.fcntl cimport O_RDONLY, open
 from posix.unistd cimport close, lseek
 
@@ -121,6 +121,7 @@ cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error)
     snapshots_init(&index.snapshots)
     error[0] = look_first(index, path)
     if error[0] == 0:
+        memcpy(index.sums, index.committed_sums, sizeof(index.sums))
         error[0] = open_environment(index, path, map_bytes)
     if error[0] == 0:
         error[0] = open_tables(index)
@@ -144,6 +145,7 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
     cdef char name[PATH_BYTES]
     cdef Status status
     cdef uint32_t table
+    cdef uint64_t sum_
     cdef int fd
     if snprintf(name, PATH_BYTES, "%s/data.mdb", path) >= PATH_BYTES:
         return ENAMETOOLONG
@@ -161,7 +163,9 @@ cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
                 continue
             posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED)  # else a disk would move its head for each leaf
         if status == OK:
-            status = guard_whole(&index.guard, table)
+            status = guard_whole(&index.guard, table, &sum_)
+        if status == OK and table != TABLE_LOCATIONS:
+            index.committed_sums[table - TABLE_LEDGERS] = sum_
     close(fd)
     if status == END:
         return 0
@@ -584,6 +588,7 @@ cdef void index_replace(LocationIndex* index, LocationIndex* fresh) noexcept nog
     guard_init(&fresh.guard)
     snapshots_replace(&index.snapshots, &fresh.snapshots)
     index.doubtful = fresh.doubtful
+    memcpy(index.committed_sums, fresh.committed_sums, sizeof(index.committed_sums))
     index.too_small = False
     bk_store(&index.moving, 0)
     mdb.env_close(old)

@@ -5,6 +5,7 @@ from bookie._fast.base.bounds cimport READ_THREADS_MAX
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_env, MDB_txn
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
+from bookie._fast.index.commit_value cimport COMMIT_SUMS
 from bookie._fast.index.damage cimport IndexDamage
 from bookie._fast.index.doubts cimport Doubts
 from bookie._fast.index.guard cimport Guard
@@ -56,6 +57,8 @@ cdef struct LocationIndex:
     MDB_txn* txn                            # NULL outside a transaction
     Status broken                           # the first failure inside the open transaction
     bint wrote                              # something was put or deleted, so that its commit writes a meta page
+    uint64_t[COMMIT_SUMS] sums              # as the next commit stores them (index.commit_value)
+    uint64_t[COMMIT_SUMS] committed_sums    # of the last one
     int64_t full_maps                       # `mdb_full_maps` when it began
     bint too_small                          # the map was full: the next transaction enlarges it first
     RunWriter runs

@@ -1,6 +1,6 @@
 """The write transaction of an index and the table of runs: failures are latched, pages guarded, the map enlarged."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from bookie._fast.base.cursor cimport store_i64
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, MDB_val, mdb, mdb_full_maps, mdb_status
@@ -8,11 +8,9 @@ from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
+from bookie._fast.index.commit_value cimport COMMIT_KEY, COMMIT_KEY_BYTES, COMMIT_VALUE_BYTES, CommitValue, commit_pack
 from bookie._fast.index.damage cimport damage_note
 from bookie._fast.index.guard cimport (
-    COMMIT_KEY,
-    COMMIT_KEY_BYTES,
-    COMMIT_VALUE_BYTES,
     TABLE_DOUBTS,
     TABLE_FENCES,
     TABLE_LEDGERS,
@@ -102,6 +100,7 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
     index.full_maps = bk_load(&mdb_full_maps)
     index.broken = OK
     index.wrote = False
+    memcpy(index.sums, index.committed_sums, sizeof(index.sums))
     error = mdb.txn_begin(index.env, NULL, 0, &index.txn)
     if error:
         index.txn = NULL
@@ -138,6 +137,7 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     status = written(index, mdb_status(mdb.txn_commit(txn)))
     if status != OK:
         return status
+    memcpy(index.committed_sums, index.sums, sizeof(index.sums))
     status = guard_learn(&index.guard, index.guard.file.fd)
     # The disk may have lost the meta page, and so the whole commit, or another page, whatever else it has damaged.
     lost = index.guard.stale or (index.guard.found and index.guard.meta.transaction == before)
@@ -149,12 +149,15 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
 
 
 cdef int commit_numbered(LocationIndex* index, MDB_txn* txn) noexcept nogil:
-    """Put the number that this commit will have into the main tree, whose root it writes anyway. Return LMDB's code."""
-    cdef uint8_t[COMMIT_VALUE_BYTES] number
+    """Put the number and sums of this commit into the main tree, whose root it writes anyway. Return LMDB's code."""
+    cdef uint8_t[COMMIT_VALUE_BYTES] packed
+    cdef CommitValue commit
     cdef MDB_val key, value
-    store_i64(number, <int64_t> index.guard.meta.transaction + 1)
+    commit.number = index.guard.meta.transaction + 1
+    memcpy(commit.sums, index.sums, sizeof(index.sums))
+    commit_pack(&commit, packed)
     key.mv_size, key.mv_data = COMMIT_KEY_BYTES, <void*> COMMIT_KEY
-    value.mv_size, value.mv_data = COMMIT_VALUE_BYTES, number
+    value.mv_size, value.mv_data = COMMIT_VALUE_BYTES, packed
     return mdb.put(txn, index.main, &key, &value, 0)
 
 

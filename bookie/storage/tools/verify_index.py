@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from bookie._fast.base.crc import crc32c
 from bookie._fast.index.codec import unpack_fence, unpack_ledger, unpack_next, unpack_run
 from bookie._fast.index.doubts import unpack_doubt
 
-__all__ = ["IndexVerified", "is_whole", "table_values", "verify_index"]
+__all__ = ["IndexVerified", "is_whole", "older_tables", "table_values", "verify_index"]
 
 PAGE_HEAD = struct.Struct("<QHHHH")
 META = struct.Struct("<IIQQ")
@@ -35,6 +36,10 @@ CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
 }
 COMMIT_KEY = b"commit"
 COMMIT = struct.Struct(">q")
+"""The number of the commit, which is all that earlier versions stored."""
+SUMMED = struct.Struct(">q3QI")
+"""The same with a sum of the checksums of all values of each table but the runs, and a checksum (docs/formats/index.md)."""
+SUMMED_TABLES = (b"ledgers", b"fences", b"doubts")
 REQUIRED = (b"locations", b"ledgers")
 """Tables that must exist. Fences came later, and an index that has not been opened since has no table of them."""
 
@@ -100,6 +105,22 @@ def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], t
         return [], (f"{path} cannot be read: {error.strerror}; rebuild the index",)
 
 
+def older_tables(index: Path) -> set[bytes]:
+    """Return the tables besides the runs that are of an earlier commit, or have pages of one, as far as that can be told.
+
+    What such a table says was right once. A table with other damage is not among them, because that explains as well
+    why something is missing. Raises OSError if the file cannot be read.
+    """
+    path = index / "data.mdb"
+    with path.open("rb") as file:
+        walk = _Walk(path, file)
+        meta = walk.newest_meta()
+        for name, root, entries in walk.tables(meta.root, meta.transaction) if meta is not None else []:
+            if name in SUMMED_TABLES:
+                walk.table(name, root, entries)
+        return walk.older
+
+
 class _Chain:
     """The keys of a table of runs, each named by the value before it. A table without a head is not checked."""
 
@@ -133,27 +154,29 @@ class _Walk:
         self._seen: set[int] = set()
         self.problems: list[str] = []
         self._counts = dict.fromkeys(CHECKS, 0)
+        self._sums: dict[bytes, int] = {}
+        self.older: set[bytes] = set()
 
     def values(self, name: bytes) -> list[tuple[bytes, bytes]]:
         """Return the keys and values of one table."""
-        meta = self._newest_meta()
+        meta = self.newest_meta()
         found: list[tuple[bytes, bytes]] = []
-        for table, root, entries in self._tables(meta.root, meta.transaction) if meta is not None else []:
+        for table, root, entries in self.tables(meta.root, meta.transaction) if meta is not None else []:
             if table == name:
-                self._table(name, root, entries, found)
+                self.table(name, root, entries, found)
         return found
 
     def is_whole(self) -> bool:
         """Return whether there is a commit, and the file is as long as it says."""
-        meta = self._newest_meta()
+        meta = self.newest_meta()
         return meta is not None and self._path.stat().st_size >= (meta.last_page + 1) * meta.page_bytes
 
     def run(self) -> IndexVerified:
         """Verify the whole file."""
-        meta = self._newest_meta()
+        meta = self.newest_meta()
         if meta is not None:
-            for name, root, entries in self._tables(meta.root, meta.transaction):
-                self._table(name, root, entries)
+            for name, root, entries in self.tables(meta.root, meta.transaction):
+                self.table(name, root, entries)
         return IndexVerified(
             path=str(self._path),
             transaction=meta.transaction if meta is not None else 0,
@@ -167,7 +190,7 @@ class _Walk:
         if len(self.problems) < PROBLEMS_MAX:
             self.problems.append(f"{self._path}: {what}; rebuild the index")
 
-    def _newest_meta(self) -> _Meta | None:
+    def newest_meta(self) -> _Meta | None:
         """Return the newer of the two meta pages, or the intact one if a crash tore the other."""
         found = []
         first = self._meta_at(0)
@@ -200,16 +223,14 @@ class _Walk:
             return None
         return _Meta(page_bytes, main[7], last, transaction)
 
-    def _tables(self, root: int, transaction: int) -> list[tuple[bytes, int, int]]:
+    def tables(self, root: int, transaction: int) -> list[tuple[bytes, int, int]]:
         """Return name, root page and number of values of each table."""
         found = {}
         for key, value, flags in self._leaves(root):
             if key in CHECKS and flags & TABLE_NODE and len(value) == TABLE.size:
                 found[key] = value
-            elif key == COMMIT_KEY and not flags and len(value) == COMMIT.size:
-                (commit,) = COMMIT.unpack(value)
-                if commit != transaction:
-                    self._tell(f"the tables are those of commit {commit}, but the newest one is {transaction}")
+            elif key == COMMIT_KEY and not flags and len(value) in {COMMIT.size, SUMMED.size}:
+                self._commit(value, transaction)
             else:
                 self._tell(f"the page {root} names {key!r}, which is no table of an index")
         for name in REQUIRED:
@@ -218,6 +239,20 @@ class _Walk:
         if self.problems:
             found = self._remains(root) | found
         return [(name, TABLE.unpack(value)[7], TABLE.unpack(value)[6]) for name, value in found.items()]
+
+    def _commit(self, value: bytes, transaction: int) -> None:
+        """Take the number of the commit and the sums of the tables."""
+        (commit,) = COMMIT.unpack_from(value)
+        summed = len(value) == SUMMED.size
+        if summed:
+            _, *sums, stored = SUMMED.unpack(value)
+            if stored != crc32c(COMMIT_KEY + value[:-4]):
+                self._tell("the checksum of the commit's number and sums is wrong")
+                return
+            self._sums = dict(zip(SUMMED_TABLES, sums, strict=True))
+        if commit != transaction:
+            self.older.update(SUMMED_TABLES if summed else ())
+            self._tell(f"the tables are those of commit {commit}, but the newest one is {transaction}")
 
     def _remains(self, root: int) -> dict[bytes, bytes]:
         """Return the tables of a damaged page of which the name has at most one wrong bit, like `index.guard`."""
@@ -234,12 +269,13 @@ class _Walk:
                     break
         return found
 
-    def _table(self, name: bytes, root: int, entries: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
+    def table(self, name: bytes, root: int, entries: int, out: list[tuple[bytes, bytes]] | None = None) -> None:
         """Verify every value of a table, and their number, and append them to `out`."""
-        before, values, problems = b"", 0, len(self.problems)
+        before, values, share, problems = b"", 0, 0, len(self.problems)
         chain = _Chain()
         for key, value, _ in self._leaves(root):
             values += 1
+            share += int.from_bytes(value[:4], "big")
             if out is not None:
                 out.append((key, value))
             if key <= before:
@@ -256,10 +292,13 @@ class _Walk:
                 self._tell(f"table {name.decode()!r}, key {key.hex()}: {error}")
         if not chain.at_end():
             self._tell(f"table {name.decode()!r} ends, although its last run names a next one")
-        if values != entries and len(self.problems) == problems:
-            self._tell(
-                f"table {name.decode()!r}: {values} values instead of {entries}, so a page is of an earlier commit"
-            )
+        if len(self.problems) > problems:
+            return
+        if values != entries or self._sums.get(name, share) != share % 2**64:
+            many = f"{values} values instead of {entries}" if values != entries else "its values add up to another sum"
+            self._tell(f"table {name.decode()!r}: {many}, so a page is of an earlier commit")
+            if name in SUMMED_TABLES:
+                self.older.add(name)
 
     def _leaves(self, root: int, depth: int = 0) -> Iterator[tuple[bytes, bytes, int]]:
         """Yield (key, value, flags) of every leaf node, in order. A damaged page is reported and skipped."""
