@@ -19,8 +19,11 @@ def cached(running: Running) -> list[float]:
 
 def test_each_directory_caches_its_share(tmp_path: Path) -> None:
     """Readers of cold ledgers in both of two directories fill the half of each, and no more."""
-    # Without kept halves, which would answer these reads before the read cache is asked.
-    sizes = {"dbStorage_readAheadCacheMaxSizeMb": "4", "dbStorage_readCacheSegmentSizeMb": "1", "dbStorage_keepFlushed": "false"}
+    sizes = {
+        "dbStorage_keepFlushed": "false",  # else flushed memory would answer before the read cache is asked
+        "dbStorage_readAheadCacheMaxSizeMb": "4",
+        "dbStorage_readCacheSegmentSizeMb": "1",
+    }
     with whole_bookie(tmp_path, **sizes) as running, Channel.connect(*running.address) as channel:
         for ledger in (0, 1):
             for entry in range(ENTRIES):

@@ -38,7 +38,7 @@ COMMIT_KEY = b"commit"
 COMMIT = struct.Struct(">q")
 """The number of the commit, which is all that earlier versions stored."""
 SUMMED = struct.Struct(">q3QI")
-"""The same with a sum of the checksums of all values of each table but the runs, and a checksum (docs/formats/index.md)."""
+"""The same, a sum of the checksums of all values of each table but the runs, and a checksum (docs/formats/index.md)."""
 SUMMED_TABLES = (b"ledgers", b"fences", b"doubts")
 REQUIRED = (b"locations", b"ledgers")
 """Tables that must exist. Fences came later, and an index that has not been opened since has no table of them."""
@@ -106,7 +106,7 @@ def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], t
 
 
 def older_tables(index: Path) -> set[bytes]:
-    """Return the tables besides the runs that are of an earlier commit, or have pages of one, as far as that can be told.
+    """Return the tables besides the runs that are of an earlier commit, or have pages of one, if that can be told.
 
     What such a table says was right once. A table with other damage is not among them, because that explains as well
     why something is missing. Raises OSError if the file cannot be read.
