@@ -59,8 +59,8 @@ cdef Status guard_sum(const Guard* guard) noexcept nogil
 # Look for the tables in the bytes of the main tree's root, whatever else is damaged in it: each name may have one wrong
 # bit. Return whether the tables of runs and of ledgers were found. What is found may be of an earlier commit.
 cdef bint guard_guess(Guard* guard) noexcept nogil
-# Check every page of a table, and each value of the fences; `sum_` gets the sum of all values (index.commit_value). Return
-# OK; CORRUPT, also if the commit says another sum; IO_ERROR; NO_MEMORY.
+# Check every page of a table, and each value of the fences; `sum_` gets the sum of all values (index.commit_value).
+# Return OK; CORRUPT, also if the commit says another sum; IO_ERROR; NO_MEMORY.
 cdef Status guard_whole(const Guard* guard, uint32_t table, uint64_t* sum_) noexcept nogil
 # Return whether the commit says another sum of a table.
 cdef bint guard_is_older(const Guard* guard, uint32_t table, uint64_t sum_) noexcept nogil
