@@ -39,7 +39,7 @@ export BOOKIE_FAULTS := 1
 # Otherwise each process that runs tests, and each that they start, would compile all Python files again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar deployment crash sim hostile fuzz bench bench-batches docs wheels java browser spark spark-fire trust clean
+.PHONY: help build run stop test test-full test-all optional test-debug asan test-asan tsan test-tsan lint lint-types lint-style format interop versions pulsar deployment crash sim hostile fuzz bench bench-batches bench-pulsar docs wheels java browser spark spark-fire trust clean
 
 help:                 ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -243,9 +243,14 @@ $(PULSAR): $(DEPS)
 	@$(PY) -m pip install --quiet -r $(VENV)/requirements-pulsar.txt
 	@touch $@
 
-pulsar: build java $(PYSPARK) $(PULSAR)   ## download an Apache Pulsar broker (240 MB), run it on our bookies, read its topics in Spark
+pulsar: build java $(PYSPARK) $(PULSAR)   ## download an Apache Pulsar broker (240 MB), run it on our bookies, read its topics in Spark, and measure
 	@$(PY) -m tests.fixtures.pulsar
 	BOOKIE_REQUIRE_JAVA=1 $(PYTEST) -n 0 -m "pulsar and not crash" tests/pulsar $(PYTEST_ARGS)
+	$(PY) -m perf.pulsar.run --pairs 1 --topics 1 --seconds 10
+
+bench-pulsar: build java $(PULSAR)   ## measure a Pulsar broker on three of our bookies and on three of Apache BookKeeper's: half an hour
+	@$(PY) -m tests.fixtures.pulsar
+	$(PY) -m perf.pulsar.run --record
 
 EXTRA_DEPLOYMENT = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["deployment"], sep="\n")
 

@@ -2,11 +2,11 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["since_s", "spent_s"]
+__all__ = ["since_s", "spent_by", "spent_s"]
 
 TICKS = os.sysconf("SC_CLK_TCK")
 KINDS = {"pyspark.daemon": "workers", "bookie.local": "bookie", "bookie.server": "bookie", "java": "jvm"}
@@ -33,6 +33,12 @@ def spent_s() -> dict[str, float]:
             kind = next((kind for word, kind in KINDS.items() if word in words), "here")
             spent[kind] += sum(map(int, fields[11:15])) / TICKS
     return dict(spent)
+
+
+def spent_by(pids: Iterable[int]) -> float:
+    """Return the CPU seconds that these processes have spent, of which all must run."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(sum(map(int, each[11:13])) for each in fields) / TICKS
 
 
 def since_s(before: Mapping[str, float]) -> dict[str, float]:

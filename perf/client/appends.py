@@ -11,7 +11,7 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -19,16 +19,13 @@ import click
 import bookie.client
 from bookie.client import aio
 from perf.side_by_side.card import ROOT
-from tests.fixtures.bookies import BookieProcess
-from tests.fixtures.java_peer import LASTING, find_peer
-from tests.fixtures.java_process import JavaBookie, init_cluster
-from tests.fixtures.ports import free_port
+from perf.three_bookies import three_bookies
+from tests.fixtures.java_peer import find_peer
+from tests.fixtures.java_process import init_cluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 from tests.interop.driver import Driver
 
 DATA = ROOT / "build/perf/appends"
-BOOKIES = 3
-CACHES = {"dbStorage_writeCacheMaxSizeMb": "256", "dbStorage_readAheadCacheMaxSizeMb": "64"}
 Measure = Callable[[int], float]
 """Appends entries to a new ledger; returns the rate in entries per second."""
 
@@ -37,25 +34,15 @@ Measure = Callable[[int], float]
 def cluster(kind: str, directory: Path) -> Iterator[str]:
     """Run three bookies of one kind and ZooKeeper; yield the URI of their metadata."""
     peer = find_peer()
-    with ExitStack() as ends:
-        zookeeper = ZooKeeperServer(peer, directory / "zookeeper")
-        zookeeper.start()
-        ends.callback(zookeeper.kill)
+    zookeeper = ZooKeeperServer(peer, directory / "zookeeper")
+    zookeeper.start()
+    try:
         uri = f"zk+hierarchical://{zookeeper.address}/ledgers"
         init_cluster(peer, directory / "init", uri)
-        for number in range(BOOKIES):
-            place = directory / str(number)
-            if kind == "ours":
-                ours = BookieProcess(place, uri, {**CACHES, "logLevel": "warning"})
-                ours.start()
-                ends.callback(ours.stop)
-            else:
-                java = JavaBookie(
-                    peer, place, free_port(), uri, {**CACHES, "enableStatistics": "false"}, options=LASTING
-                )
-                java.start()
-                ends.callback(java.stop)
-        yield uri
+        with three_bookies(kind, peer, directory, uri):
+            yield uri
+    finally:
+        zookeeper.kill()
 
 
 @contextmanager

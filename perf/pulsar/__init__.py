@@ -1,0 +1,1 @@
+"""A Pulsar broker on three of our bookies and on three of Apache BookKeeper's, in turn."""
