@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from bookie.terminal import lazy
+from bookie.terminal.entry import EXIT_INTERRUPTED
 from bookie.terminal.output import Bytes, Count, Moment, show, show_again, show_long
 
 ROW = {"name": "lag", "value": math.nan, "most": math.inf, "bytes": Bytes(2500), "at_ms": Moment(1_700_000_000_000)}
@@ -131,7 +132,7 @@ def test_an_interrupted_command_is_no_refused_one(
         """A command whose question nobody can answer."""
         click.confirm("sure?", abort=True)
 
-    assert lazy.run(group, "it", ["works"]) == lazy.EXIT_INTERRUPTED
+    assert lazy.run(group, "it", ["works"]) == EXIT_INTERRUPTED
     assert "interrupted; what was done until then stays" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert lazy.run(group, "it", ["asks"]) == lazy.EXIT_FAILED

@@ -35,6 +35,7 @@ EXIT CODES
      too long                                 under this id
                                            5  the bookie failed: write or sync
                                               error, dead thread
+  130  interrupted before the start began, by Ctrl-C; nothing was done
 
 \b
 ENVIRONMENT

@@ -24,6 +24,7 @@ from bookie.server.process import signals
 from bookie.server.process.notify import PATIENCE_S, notify
 from bookie.server.process.supervisor import EXIT_BOOKIE_FAILED, Supervisor
 from bookie.terminal.closed_output import leave_output
+from bookie.terminal.entry import EXIT_INTERRUPTED, expect_work
 
 __all__ = ["leave_out_of_collections", "print_keys", "run"]
 
@@ -101,6 +102,7 @@ def _init_cluster(loaded: Loaded) -> int:
     settings = loaded.settings.metadata
     try:
         driver = open_driver(settings.service_uri, session_timeout_ms=settings.session_timeout_ms)
+        expect_work()
         driver.start()
         try:
             instance_id = driver.cluster.initialize()
@@ -108,6 +110,9 @@ def _init_cluster(loaded: Loaded) -> int:
             driver.stop()
     except IllegalOperation as error:
         return _refused(StartRefused(f"{one_line(error)}; nothing was changed"))
+    except KeyboardInterrupt:
+        click.echo("bookie-server: interrupted; call it again: it is refused if the cluster was created", err=True)
+        return EXIT_INTERRUPTED
     except BookKeeperError as error:
         return _refused(error)
     click.echo(f"new cluster {instance_id} at {settings.service_uri}")

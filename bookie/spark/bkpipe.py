@@ -23,6 +23,7 @@ EXIT CODES
   1  failure; standard error says why, and what to do
   2  invalid command line
   3  partial result, or a problem was found; the summary says which
+  130  interrupted; what was done until then stays
 \b
 ENVIRONMENT
   BOOKIE_METADATA_URI  default of --metadata-service-uri

@@ -15,13 +15,12 @@ import click
 
 from bookie.errors import BookKeeperError
 from bookie.terminal.closed_output import STDOUT, leave_output
+from bookie.terminal.entry import EXIT_INTERRUPTED, expect_work
 
-__all__ = ["Command", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_PARTIAL", "LazyGroup", "run"]
+__all__ = ["Command", "EXIT_FAILED", "EXIT_PARTIAL", "LazyGroup", "run"]
 
 EXIT_FAILED = 1
 EXIT_PARTIAL = 3
-EXIT_INTERRUPTED = 130
-"""The exit code after Ctrl-C, as shells define it: 128 + SIGINT."""
 
 
 class Command(NamedTuple):
@@ -73,6 +72,7 @@ class LazyGroup(click.Group):
         if name not in self._catalogue:
             return None
         module = importlib.import_module(f"{self._package}.{name.replace('-', '_')}")
+        expect_work()
         command = module.command
         assert isinstance(command, click.Command)
         command.name = name

@@ -1,7 +1,6 @@
 """`bkadmin`, the command-line tool for clusters and bookies. Each command has a file of its own.
 
-    entry         the entry point, which imports `main`
-    main          the command; loading subcommands and printing results are done by bookie/terminal/
+    main          the command; its entry point, loading subcommands and printing results are in bookie/terminal/
     catalogue     the names, sections and summaries of all commands, which is all that `bkadmin --help` needs
     options       options that several commands share, and how to get from them to a metadata store or a bookie's files
     admin_port    the options and the client for the admin port of a running bookie

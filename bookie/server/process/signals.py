@@ -53,9 +53,9 @@ def install(stop: Stop, hurry: Callable[[], None]) -> None:
     """Handle the signals from now on, for the rest of the process. Call it from the main thread."""
     inbox, outbox = socket.socketpair()
     outbox.settimeout(0)
+    signal.set_wakeup_fd(outbox.detach(), warn_on_full_buffer=False)  # first, or a signal between the lines were lost
     for number in WATCHED:
         signal.signal(number, lambda _number, _frame: None)
-    signal.set_wakeup_fd(outbox.detach(), warn_on_full_buffer=False)
     threading.Thread(target=_steps, args=(inbox, stop, hurry), name="signals", daemon=True).start()
 
 

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import tomllib
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -161,28 +160,6 @@ def test_a_call_that_is_interrupted() -> None:
             out, said = waiting.communicate(timeout=60)
     assert (waiting.returncode, out) == (130, "")
     assert said.strip() == "bkadmin: interrupted; what was done until then stays"
-
-
-INTERRUPTED = """
-import sys
-class CtrlC:
-    def find_spec(self, name, path=None, target=None):
-        if name == "click":
-            raise KeyboardInterrupt
-sys.meta_path.insert(0, CtrlC())
-from {module} import {function}
-{function}()
-"""
-
-
-def test_imports_that_are_interrupted() -> None:
-    """Ctrl-C before the command has begun: one line, and the shells' exit code."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    module, function = scripts["bkadmin"].split(":")
-    command = [sys.executable, "-c", INTERRUPTED.format(module=module, function=function)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "bkadmin: interrupted; nothing was done\n"
 
 
 def test_a_reader_that_leaves() -> None:
