@@ -9,8 +9,19 @@ from perf.distance.run import BYTES, ROWS
 __all__ = ["newest", "table"]
 
 COPIES = 3
-HEAD = ("round trip", "loss", "adds: outstanding", "asyncio /s", "of TCP", "threads /s", "of TCP")
-MORE = ("round trip", "loss", "batch reads MB/s", "of TCP", "copy MB/s", "recovery s", "frozen s", "cut off s")
+HEAD = ("round trip", "loss", "adds: outstanding", "asyncio /s", "of TCP", "threads /s", "of TCP", "Java /s", "of TCP")
+MORE = (
+    "round trip",
+    "loss",
+    "batch reads MB/s",
+    "of TCP",
+    "Java MB/s",
+    "of TCP",
+    "copy MB/s",
+    "recovery s",
+    "frozen s",
+    "cut off s",
+)
 
 
 def newest(lines: Iterable[str]) -> list[dict[str, Any]]:
@@ -26,12 +37,13 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     for row in found:
         where = [f"{row['rtt_ms']:g} ms", f"{row['loss_percent']:g} %"]
         for outstanding in (1, 1000, 10_000):
-            cells = [cell for client in ("asyncio", "threads") for cell in _adds(row, f"{client}_{outstanding}")]
+            cells = [
+                cell for client in ("asyncio", "threads", "java") for cell in _adds(row, f"{client}_{outstanding}")
+            ]
             if any(cells):
                 first += _line([*where, f"{outstanding:,}", *cells])
-        share = row["reads_mb_s"] / row["stream_down_mb_s"]
         gaps = [_seconds(row.get(name)) for name in ("gap_frozen_s", "gap_cut_s")]
-        rates = [f"{row['reads_mb_s']:.0f}", f"{share:.2f}", f"{row['copy_mb_s']:.0f}"]
+        rates = [*_reads(row, "reads_mb_s"), *_reads(row, "java_reads_mb_s"), f"{row['copy_mb_s']:.0f}"]
         second += _line([*where, *rates, _seconds(row["recovery_s"]), *gaps])
     return [*first, "", *second]
 
@@ -43,6 +55,12 @@ def _adds(row: Mapping[str, Any], name: str) -> list[str]:
         return ["", ""]
     share = rate * BYTES * COPIES / 1e6 / row["stream_three_mb_s"]
     return [f"{rate:,.0f}", f"{share:.2f}" if not name.endswith("_1") else ""]
+
+
+def _reads(row: Mapping[str, Any], name: str) -> list[str]:
+    """Return a rate, and its share of what one stream carries."""
+    rate = row.get(name)
+    return ["", ""] if rate is None else [f"{rate:.0f}", f"{rate / row['stream_down_mb_s']:.2f}"]
 
 
 def _seconds(value: float | None) -> str:

@@ -55,9 +55,10 @@ class Driver:
         heap_mb: int = 512,
         direct_mb: int = 512,
         options: Sequence[str] = (),
+        on: Sequence[str] = (),
     ) -> None:
         options = (*LASTING, *options)
-        self._command = peer.command("peer.Driver", heap_mb=heap_mb, direct_mb=direct_mb, options=options)
+        self._command = [*on, *peer.command("peer.Driver", heap_mb=heap_mb, direct_mb=direct_mb, options=options)]
         self._log = log
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Answer]] = {}
