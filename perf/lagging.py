@@ -1,0 +1,107 @@
+"""`python -m perf.lagging`: readers that lag behind the writers by a part or a multiple of the write cache.
+
+Entries of 1 KiB are added to many ledgers in turn. While another writer goes on, what was written a tenth or a quarter
+of the write cache ago, or once, twice or four times all of it, is read: single entries in random order with 64
+outstanding, and batches with four. Our bookie and Apache BookKeeper's take turns, each with caches of 512 MiB and in
+an empty directory. With `--memory scarce`, the pages of the entry logs are dropped before each row, as where other
+programs need the memory. Prints one JSON object per row, then a table of the medians.
+"""
+
+import json
+import shutil
+import statistics
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+
+from perf.side_by_side.card import ROOT
+from perf.side_by_side.drive import bkload, drop_pages
+from perf.side_by_side.java_bookie import JavaServer
+from perf.side_by_side.servers import CACHE_MIB, OurBookie, Server
+from perf.side_by_side.sessions import ENTRY_BYTES, SIZE, fresh
+
+DATA = ROOT / "build/perf/lagging"
+LAGS = (0.1, 0.25, 1.0, 2.0, 4.0)
+"""In write caches."""
+ELSEWHERE = 1 << 30
+"""The first ledger of the writer that goes on."""
+WRITER: dict[str, Any] = {"rate": 10_000, "outstanding": 1000, "ledgers": 10, "first_ledger": ELSEWHERE}
+BATCH = 10
+Row = dict[str, Any]
+
+
+def in_cache(lag: float, ledgers: int) -> int:
+    """Return how many entries of each ledger are as many bytes as so many write caches."""
+    return int(lag * (CACHE_MIB << 20) / ENTRY_BYTES / ledgers)
+
+
+def measure(server: Server, memory: str, ledgers: int, window: int, seconds: float) -> Iterator[Row]:
+    """Fill a bookie, and yield a row for each lag and kind of read, from the newest entries to the oldest."""
+    server.start()
+    total = in_cache(max(LAGS), ledgers) + 2 * window
+    bkload("add", port=server.port, size=SIZE, outstanding=1000, ledgers=ledgers, count=total * ledgers)
+    for lag in LAGS:
+        first = total - in_cache(lag, ledgers) - window
+        where: dict[str, Any] = {
+            "port": server.port,
+            "size": SIZE,
+            "ledgers": ledgers,
+            "first_entry": first,
+            "entries": window,
+        }
+        for kind in ("random", "batches"):
+            if memory == "scarce":
+                drop_pages(server.entry_logs())
+            with ThreadPoolExecutor(1) as beside:
+                writing = beside.submit(bkload, "add", port=server.port, size=SIZE, seconds=seconds, **WRITER)
+                words: tuple[str, ...]
+                load: dict[str, Any]
+                if kind == "random":
+                    words, load = ("read", "--random"), {"outstanding": 64, "count": window * ledgers}
+                else:
+                    words, load = ("batch",), {"outstanding": 4, "batch": BATCH, "count": window * ledgers // BATCH}
+                done = bkload(*words, pid=server.pid, **where, **load, seconds=seconds)
+                writing.result()
+            yield {"lag": lag, "kind": kind, "entries_s": done["entries_s"], "cpu": done["server"]["cpu_s_per_million"]}
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Return the medians in Markdown, a line for each lag and kind of read."""
+    lines = ["| memory | lag, write caches | read | ours /s | Java /s | ours by Java's |", "|---|---|---|---|---|---|"]
+    for memory, lag, kind in dict.fromkeys((row["memory"], row["lag"], row["kind"]) for row in rows):
+        found = [row for row in rows if (row["memory"], row["lag"], row["kind"]) == (memory, lag, kind)]
+        ours, java = (
+            statistics.median(row["entries_s"] for row in found if row["subject"] == one) for one in ("ours", "java")
+        )
+        lines.append(f"| {memory} | {lag:g} | {kind} | {ours:,.0f} | {java:,.0f} | {ours / java:.1f} |")
+    return lines
+
+
+@click.command(help=__doc__)
+@click.option("--pairs", default=3, show_default=True, help="Measurements of each bookie.")
+@click.option("--memory", multiple=True, type=click.Choice(["enough", "scarce"]), default=("enough", "scarce"))
+@click.option("--ledgers", default=1000, show_default=True)
+@click.option("--window", default=60, show_default=True, help="Entries of each ledger that a row reads.")
+@click.option("--seconds", default=5.0, show_default=True, help="The longest time for a row, and that of the writer.")
+@click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path, resolve_path=True))
+def main(pairs: int, memory: tuple[str, ...], ledgers: int, window: int, seconds: float, directory: Path) -> None:
+    rows: list[Row] = []
+    for pair in range(pairs):
+        for amount in memory:
+            for subject in ("ours", "java") if pair % 2 == 0 else ("java", "ours"):
+                server: Server = OurBookie(fresh(directory)) if subject == "ours" else JavaServer(fresh(directory))
+                try:
+                    for row in measure(server, amount, ledgers, window, seconds):
+                        rows.append({"pair": pair, "subject": subject, "memory": amount, **row})
+                        print(json.dumps(rows[-1]), flush=True)
+                finally:
+                    server.stop()
+                    shutil.rmtree(directory, ignore_errors=True)
+    print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""The table of `perf.lagging`, and where its readers read."""
+
+from perf.lagging import in_cache, table
+from perf.side_by_side.sessions import ENTRY_BYTES
+
+
+def test_a_lag_of_one_is_a_write_cache() -> None:
+    """The entries of all ledgers together are as many bytes as the cache."""
+    assert 0 <= (512 << 20) - in_cache(1.0, 1000) * 1000 * ENTRY_BYTES < 1000 * ENTRY_BYTES
+
+
+def test_medians_and_their_ratio() -> None:
+    """Each memory, lag and kind of read has a line."""
+    rows = [
+        {"subject": subject, "memory": memory, "lag": 0.25, "kind": "random", "entries_s": rate}
+        for memory, subject, rates in (
+            ("enough", "ours", (9000, 1000, 3000)), ("enough", "java", (500, 1500)),
+            ("scarce", "ours", (2000,)), ("scarce", "java", (4000,)),
+        )
+        for rate in rates
+    ]  # fmt: skip
+    assert table(rows)[2:] == [
+        "| enough | 0.25 | random | 3,000 | 1,000 | 3.0 |",
+        "| scarce | 0.25 | random | 2,000 | 4,000 | 0.5 |",
+    ]
