@@ -56,7 +56,7 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._change = threading.Condition()
         # The fields below are guarded by _change.
-        self._watches: set[Watch[Any]] = set()
+        self._watches: dict[Watch[Any], None] = {}  # in the order in which they were added
         self._due: dict[Watch[Any], float] = {}
         self._busy: Watch[Any] | None = None
         self._stopping = False
@@ -75,13 +75,13 @@ class Watcher:
         """Subscribe. The listener is first called with the present state. `topic` is matched by `wake_topic`."""
         watch = Watch(self, read, listener, topic)
         with self._change:
-            self._watches.add(watch)
+            self._watches[watch] = None
         self.wake(watch)
         return watch
 
     def remove(self, watch: Watch[Any]) -> None:
         with self._change:
-            self._watches.discard(watch)
+            self._watches.pop(watch, None)
             self._due.pop(watch, None)
             if threading.current_thread() is not self._thread:
                 self._change.wait_for(lambda: self._busy is not watch)
