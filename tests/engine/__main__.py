@@ -32,6 +32,7 @@ def main() -> int:
         "seeds", help="a seed, first:last (the last one is not played), a file NAME.json, or several between commas"
     )
     parser.add_argument("--trace", action="store_true", help="print the plan, and the calls of the last run")
+    parser.add_argument("--hashes", action="store_true", help="print the hash of each world")
     parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of tests/engine/planted.py")
     parser.add_argument("--world", default="", metavar="NAME", help="play them as worlds of tests/engine/directed.py")
     parser.add_argument("--first", action="store_true", help="end at the first world with a finding")
@@ -89,6 +90,8 @@ def play_all(given: argparse.Namespace) -> int:
         outcome = play(standby, plan, keep_trace=given.trace)
         total += Counter(worlds=1, **{counted: getattr(outcome, counted) for counted in COUNTED})
         fingerprint = outcome.fingerprint
+        if given.hashes:
+            print(f"hash of {name}: {fingerprint:016x}")
         if given.trace:
             print("\n".join([written(plan), *outcome.trace, outcome.output]))
         if outcome.findings:

@@ -1,12 +1,10 @@
 """What the commands that play seeds share."""
 
-import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ADDR_NO_RANDOMIZE = 0x0040000
 FOUND = Path(__file__).with_name("found.txt")
 
 
@@ -25,8 +23,6 @@ def fixed_environment(module: str, **more: str) -> None:
     """
     wanted = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", **more}
     if any(os.environ.get(name) != value for name, value in wanted.items()):
-        # Sets of objects are ordered by addresses. Where that is not permitted, they are seldom many enough to differ.
-        ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
         fixed = {**os.environ, **wanted}
         os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], fixed)  # noqa: S606
 

@@ -54,10 +54,14 @@ def played_for_the_first_time(first: int, *, module: str = "tests.engine") -> No
     pytest.xfail(f"rare findings, to be mended and added to seeds.txt: {module} {'; '.join(findings)}")
 
 
-def played_twice(*arguments: str, module: str = "tests.engine") -> list[str]:
-    """Play seeds twice, the second time with the shortest process ids if the system permits."""
+def hashes_of_two(*arguments: str, module: str = "tests.engine") -> list[list[str]]:
+    """Play seeds twice, the second time with other addresses of all objects, and with the shortest process ids if the
+    system permits. Return the hashes of the worlds of each time.
+    """
     permitted = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
-    return [played(*arguments, module=module, within=within) for within in ((), NAMESPACE if permitted else ())]
+    other = [*(NAMESPACE if permitted else ()), "env", "PYTHONMALLOC=malloc"]
+    outputs = [played(*arguments, "--hashes", module=module, within=within) for within in ((), other)]
+    return [re.findall("^hash of .*$", output, re.MULTILINE) for output in outputs]
 
 
 def test_seeds_that_once_failed() -> None:
@@ -89,9 +93,12 @@ def test_mostly_dead_logs_are_compacted() -> None:
     "seed", ["1", *(pytest.param(seed, marks=pytest.mark.thorough) for seed in ("17", "25", "37"))]
 )
 def test_a_seed_is_always_the_same_world(seed: str) -> None:
-    """Two processes play a seed call by call alike, with all threads, faults and times, whatever their process ids."""
-    hashes = {re.search("^hash (.*)$", output, re.MULTILINE)[1] for output in played_twice(seed)}  # type: ignore[index]
-    assert len(hashes) == 1
+    """Two processes play a seed call by call alike, with all threads, faults and times, whatever their process ids, and
+    wherever their objects lie.
+    """
+    first, second = hashes_of_two(seed)
+    assert first == second
+    assert len(first) == 1
 
 
 @pytest.mark.sim
@@ -101,15 +108,18 @@ def test_new_seeds(core: int) -> None:
     played_for_the_first_time(NEW + core * (1 << 20))
 
 
-@pytest.mark.parametrize("seeds", ["0:2", pytest.param("2:6", marks=pytest.mark.thorough)])
-def test_a_cluster_in_one_world(seeds: str) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    ["0:2", "0:2 --world mark_kept", pytest.param("2:30", marks=pytest.mark.thorough)],
+)
+def test_a_cluster_in_one_world(arguments: str) -> None:
     """Real bookies are killed, cut off, filled up and left without power while the real client writes and recovers.
 
-    L1 to L10 hold, and two processes play a seed alike, whatever their process ids.
+    L1 to L10 hold, and two processes play a seed alike, whatever their process ids, and wherever their objects lie.
     """
-    outputs = played_twice(seeds, module="tests.engine.cluster")
-    hashes = {re.search("^hash (.*)$", output, re.MULTILINE)[1] for output in outputs}  # type: ignore[index]
-    assert len(hashes) == 1
+    first, second = hashes_of_two(*arguments.split(), module="tests.engine.cluster")
+    assert first == second
+    assert first
 
 
 @pytest.mark.thorough

@@ -101,6 +101,18 @@ def test_topics_are_prefixes(watcher: Watcher) -> None:
     told_bookies.wait_equal(1)
 
 
+def test_a_change_is_told_in_the_order_of_the_watches(watcher: Watcher) -> None:
+    """Watches that one change wakes are read in the order in which they were added, not in that of their addresses."""
+    source, seen, numbers = Source(), Seen(), range(200)
+    for number in numbers:
+        watcher.add(source.read, lambda value, number=number: seen(value * len(numbers) + number))  # type: ignore[misc]
+    seen.wait_equal(numbers[-1])
+    source.value = 1
+    watcher.wake_topic("")
+    seen.wait_equal(len(numbers) + numbers[-1])
+    assert seen.values == list(range(2 * len(numbers)))
+
+
 def test_close_waits_for_the_listener(watcher: Watcher) -> None:
     """When close returns, the listener is not running and will not run again."""
     entered, leave = threading.Event(), threading.Event()

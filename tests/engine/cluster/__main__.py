@@ -14,6 +14,7 @@ def main() -> int:
     parser.add_argument("seeds", help="a seed, first:last (the last one is not played), or several between commas")
     parser.add_argument("--trace", action="store_true", help="print the history")
     parser.add_argument("--calls", action="store_true", help="print the last calls")
+    parser.add_argument("--hashes", action="store_true", help="print the hash of each world")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of planted.py")
     parser.add_argument("--world", default="", metavar="NAME", help="play the worlds of that bug without it")
@@ -38,6 +39,8 @@ def main() -> int:
         if outcome.unfinished:
             unfinished += 1
             print(f"seed {seed} takes too long, and was not finished", flush=True)
+        if given.hashes:
+            print(f"hash of seed {seed}: {fingerprint:016x}")
         if given.trace:
             print("\n".join(outcome.lines))
         if given.calls:
