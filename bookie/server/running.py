@@ -15,6 +15,8 @@ from bookie import __version__
 from bookie._fast.base import fatal, spare_descriptors
 from bookie.errors import BookKeeperError, IllegalOperation, MetadataSessionLost, MetadataStoreError, StartRefused
 from bookie.metadata import open_driver
+from bookie.metadata.bookies.identity import IdentitySettings, bind_host
+from bookie.metadata.bookies.reachable import doubt_about_address
 from bookie.server.configuration.errors import one_line
 from bookie.server.configuration.loader import Loaded, load
 from bookie.server.configuration.reference import render
@@ -93,8 +95,14 @@ def _check(loaded: Loaded) -> int:
         bookie.check()
     except BookKeeperError as error:
         return _refused(error)
+    _doubt_address(loaded.settings.identity, bind_host(loaded.settings.identity))
     click.echo(f"the configuration of {bookie.bookie_id} is valid")
     return 0
+
+
+def _doubt_address(settings: IdentitySettings, bound: str) -> None:
+    if doubt := doubt_about_address(settings, bound):
+        log.warning(doubt)
 
 
 def _init_cluster(loaded: Loaded) -> int:
@@ -139,6 +147,9 @@ def _serve(loaded: Loaded, ready_fd: int | None) -> int:
         log.info(
             "the bookie is starting", extra={"version": __version__, "pid": os.getpid(), "bookie_id": bookie.bookie_id}
         )
+        identity = loaded.settings.identity
+        announced = (identity, bind_host(identity))  # looked up aside, as a resolver without network takes seconds
+        threading.Thread(target=_doubt_address, args=announced, name="announced-address", daemon=True).start()
         addresses = _start(bookie, stop)
         leave_out_of_collections()
         _announce(bookie, addresses, ready_fd)

@@ -1,6 +1,8 @@
 """What a bookie publishes, byte for byte like Java bookies, and the choice of its id."""
 
+import re
 import socket
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from bookie.metadata.bookies.identity import (
     check_bookie_id,
     choose_bookie_id,
 )
+from bookie.metadata.bookies.reachable import doubt_about_address
 from bookie.metadata.bookies.service_info import (
     OUR_PROPERTIES,
     BookieServiceInfo,
@@ -111,6 +114,45 @@ def test_only_who_is_asked_to_serves_the_network() -> None:
     for other in ("10.0.0.5", "bk1.example"):
         assert bind_host(IdentitySettings(port=3181, advertised_address=other)) == ANY_ADDRESS
     assert bind_host(IdentitySettings(port=3181, advertised_address="bk1", listening_interface="lo")) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["10.0.0.5", "fd00::5", "bk1", "bk_1.example", "bk-1.example.", "1a.2b", "a" * 63])
+def test_hosts_that_are_announced(host: str) -> None:
+    """Addresses and names."""
+    assert advertised_host(IdentitySettings(port=3181, advertised_address=host)) == host
+
+
+@pytest.mark.parametrize(
+    "host", ["bk1:3181", "grpc://bk1", "10.0.0.256", "10.0.0", "[::1]", "bk 1", "a..b", ".", "bäk", "a" * 64, "a\n"]
+)
+def test_hosts_that_are_refused(host: str) -> None:
+    """Clients could never connect to them."""
+    for settings in (
+        IdentitySettings(port=3181, advertised_address=host),
+        IdentitySettings(port=3181, advertised_address=host, bookie_id="me"),
+    ):
+        with pytest.raises(ConfigurationError, match="neither a host name nor an IP address; give one of them"):
+            advertised_host(settings)
+
+
+@pytest.mark.parametrize(
+    ("host", "facts", "doubt"),
+    [
+        ("bk1.invalid", {}, "finds no address for it .*; correct it, or enter the name in DNS"),
+        ("0.0.0.0", {}, "no client can connect to it; set an address"),  # noqa: S104
+        ("localhost", {}, "no other machine can reach 127.0.0.1.*allowLoopback=true"),
+        ("10.0.0.5", {"listening_interface": "lo"}, "but the bookie listens only at 127.0.0.1; unset listeningInt"),
+        ("localhost", {"allow_loopback": True}, ""),
+        ("127.0.0.1", {"allow_loopback": True, "listening_interface": "lo"}, ""),
+        ("10.0.0.5", {}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_addresses_that_clients_may_not_reach(host: str | None, facts: dict[str, Any], doubt: str) -> None:
+    """A warning names the key, the value and a remedy; what may be right gives none."""
+    settings = IdentitySettings(port=3181, advertised_address=host, **facts)
+    found = doubt_about_address(settings, bind_host(settings))
+    assert re.fullmatch(f"advertisedAddress={host}: .*{doubt}.*" if doubt else "", found)
 
 
 def test_a_host_name_can_be_the_id() -> None:

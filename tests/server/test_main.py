@@ -91,6 +91,32 @@ def test_check_accepts_keys_of_others(tmp_path: Path) -> None:
     assert run("--conf", str(conf), "--check").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("advertisedAddress=bk1:3181", "advertisedAddress=bk1:3181: it is neither a host name nor an IP address; give"),
+        ("bookieId=bk/1", "bookieId=bk/1: bookie id 'bk/1' has characters other than letters"),
+    ],
+)
+def test_a_start_and_a_check_refuse_an_address(tmp_path: Path, setting: str, says: str) -> None:
+    """They say the same, with the key and its value."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(f"{BASE}{setting}\n")
+    for options in ([], ["--check"]):
+        command = [sys.executable, "-m", "bookie.server.main", "--conf", str(conf), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, says in done.stderr) == (1, True), done.stderr
+
+
+def test_a_check_warns_of_an_address(tmp_path: Path) -> None:
+    """A name without an address may get one, so this refuses nothing: Apache BookKeeper does not look it up at all."""
+    conf = tmp_path / "bk.conf"
+    conf.write_text(f"{BASE}advertisedAddress=bk1.invalid\n")
+    result = run("--conf", str(conf), "--check")
+    assert result.exit_code == 0
+    assert "advertisedAddress=bk1.invalid: this machine finds no address for it" in result.output
+
+
 def test_conf_from_the_environment(tmp_path: Path) -> None:
     """BOOKIE_CONF names the file if --conf does not."""
     conf = tmp_path / "bk.conf"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from bookie.errors import ConfigurationError
 
 BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+\Z")  # the range from ':' to '_' is Apache BookKeeper's
+NAME = re.compile(r"(?=.{1,253}\Z)([a-zA-Z0-9_-]{1,63}\.)*(?!\d+\.?\Z)[a-zA-Z0-9_-]{1,63}\.?\Z")
+"""A host name. Its last part is no number, as in an IPv4 address with a slip of the pen."""
 SIOCGIFADDR = 0x8915
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - for a bookie that publishes a name or an address of its host
 LOOPBACK = "127.0.0.1"
@@ -35,16 +37,17 @@ def check_bookie_id(bookie_id: str) -> str:
             f"bookie id {bookie_id!r} has characters other than letters, digits and :;<=>?@[\\]^_.-"
         )
     if bookie_id.lower() == "readonly":
-        raise ConfigurationError(
-            f"bookie id {bookie_id!r} is reserved for a node in the metadata store: choose another"
-        )
+        raise ConfigurationError(f"bookie id {bookie_id!r} is reserved for a node in the metadata store")
     return bookie_id
 
 
 def choose_bookie_id(settings: IdentitySettings) -> str:
     """Return the id of this bookie. Raises ConfigurationError, also for a loopback address that is not allowed."""
     if settings.bookie_id:
-        return check_bookie_id(settings.bookie_id)
+        try:
+            return check_bookie_id(settings.bookie_id)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"bookieId={settings.bookie_id}: {error}; correct it") from error
     return check_bookie_id(f"{advertised_host(settings)}:{settings.port}")
 
 
@@ -59,9 +62,12 @@ def candidate_ids(settings: IdentitySettings) -> tuple[str, ...]:
 
 
 def advertised_host(settings: IdentitySettings) -> str:
-    """Return the host that clients connect to. Raises ConfigurationError for a loopback address that is not allowed."""
+    """Return the host that clients connect to.
+
+    Raises ConfigurationError for an advertised address that is none, and for a loopback address that is not allowed.
+    """
     if settings.advertised_address:
-        return settings.advertised_address
+        return _checked_host(settings.advertised_address)
     address = _own_address(settings)
     if is_loopback(address) and not settings.allow_loopback:
         raise ConfigurationError(
@@ -91,6 +97,18 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _checked_host(host: str) -> str:
+    if not NAME.match(host):
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise ConfigurationError(
+                f"advertisedAddress={host}: it is neither a host name nor an IP address; give one of them, without"
+                " scheme or port: the port is that of bookiePort"
+            ) from None
+    return host
 
 
 def _host_names(address: str) -> tuple[str, str]:

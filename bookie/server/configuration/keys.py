@@ -28,10 +28,11 @@ GROUPS = (
             Key("bookiePort", "network.port identity.port", int, "3181", "Port for clients. 0 lets the system choose a"
                 " port; this needs `allowEphemeralPorts` and a `bookieId`.", high=65535),
             Key("bookieId", "identity.bookie_id", str, "", "Fixed id of the bookie, instead of host and port."),
-            Key("advertisedAddress", "identity.advertised_address", str, "", "Address that is announced to clients."
-                " Without `listeningInterface`, the bookie then binds all interfaces. If neither is set, it serves"
-                " only 127.0.0.1, and only if `allowLoopback` permits it.", differs="unset, a bookie binds every"
-                " interface"),
+            Key("advertisedAddress", "identity.advertised_address", str, "", "Address that is announced to clients: an"
+                " IP address or a host name, without a port. A start and `--check` warn if this machine finds no"
+                " address for it, or one that other machines cannot reach. Without `listeningInterface`, the bookie"
+                " then binds all interfaces. If neither is set, it serves only 127.0.0.1, and only if `allowLoopback`"
+                " permits it.", differs="unset, a bookie binds every interface"),
             Key("listeningInterface", "identity.listening_interface", str, "", "Network interface whose address is"
                 " bound, and announced to clients if `advertisedAddress` is unset."),
             Key("useHostNameAsBookieID", "identity.use_host_name", bool, "false", "Announce the host's name to"
