@@ -192,7 +192,8 @@ cdef class WriteWindow:
     cdef int64_t admit(self, int64_t entry, int64_t size) except -2:
         """Return the id of the next add, or -1 if the window is full. The id at `head` is always admitted."""
         if size > self.record_bytes_max:
-            raise ValueError(f"the entry needs {size} bytes with its header; the limit is {self.record_bytes_max}")
+            raise ValueError(f"the entry needs {size} bytes with its header; the limit is {self.record_bytes_max}:"
+                             " write smaller entries, or raise nettyMaxFrameSizeBytes of the client and its bookies")
         if self.advanced != (entry >= 0):
             raise ValueError(f"entry id is {entry}: " + ("pass one >= 0" if self.advanced else "pass none here"))
         if self.advanced and (entry < self.head or self.find(entry) is not NULL):

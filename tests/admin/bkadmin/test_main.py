@@ -279,7 +279,9 @@ def test_a_configuration_beats_the_environment(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("bench", "--entry-size", 1 << 40), 2, "is not in the range"),
+        (("bench", "--entry-size", 0), 2, "'--entry-size': 0 is not in the range x>=1"),
+        (("bench", "--entry-size", 6 << 20), 2, f"--entry-size {6 << 20}: an entry must fit into a frame of {5 << 20}"),
+        (("bench", "--entry-size", 1 << 60), 2, "lower it, or raise nettyMaxFrameSizeBytes of the client (--conf or"),
         (("status", "--admin", "127.0.0.1:65536"), 1, "not of the form HOST:PORT"),
         (("status", "--admin", "127.0.0.1:\N{SUPERSCRIPT TWO}"), 1, "not of the form HOST:PORT"),
     ],

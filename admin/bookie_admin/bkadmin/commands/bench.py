@@ -23,7 +23,7 @@ WORKLOADS = ("add", "read", "batch")
 )  # fmt: skip
 @click.option("-d", "--duration", "duration_s", type=Seconds(), default=10.0, show_default=True,
               metavar="SECONDS", help="Duration of each part of a workload.")  # fmt: skip
-@click.option("-s", "--entry-size", "size", type=click.IntRange(1, 1 << 28), default=1024, show_default=True,
+@click.option("-s", "--entry-size", "size", type=click.IntRange(min=1), default=1024, show_default=True,
               help="Payload of an entry, in bytes.")  # fmt: skip
 @click.option("-l", "--ledgers", "count", type=click.IntRange(1, 10_000), default=1, show_default=True,
               help="Number of ledgers to write and read.")  # fmt: skip
@@ -74,9 +74,16 @@ def bench(
 ) -> tuple[list[int], list[dict[str, Any]]]:
     """Run the workloads; return the ids of the ledgers that remain and a row for each workload."""
     from bookie.client import BookKeeper  # noqa: PLC0415
+    from bookie.client.config import ClientConfig  # noqa: PLC0415
 
     options["window"] = max(1, options.pop("outstanding") // options["count"])
     settings = {**cluster.client, "useV2WireProtocol": v2, "maxOutstandingAdds": options["window"]}
+    frame = ClientConfig.of(settings).frame_bytes_max
+    if options["size"] > frame:
+        raise click.UsageError(
+            f"--entry-size {options['size']}: an entry must fit into a frame of {frame} bytes; lower it, or raise"
+            " nettyMaxFrameSizeBytes of the client (--conf or --profile) and of the bookies"
+        )
     with BookKeeper(cluster.service_uri, **settings) as bk:
         if given:
             return list(given), reads(bk, list(given), workloads, options)
