@@ -197,8 +197,9 @@ def test_every_page_is_found() -> None:
         for target, heading in re.findall(r"\]\(([\w./-]*\.md)?(#[\w-]+)?\)", page.read_text()):
             other = (page.parent / target).resolve() if target else page
             assert other.is_file(), f"{page.name}: {target}"
+            assert other.is_relative_to(DOCS), f"{page.name}: {target} is no page of the site; write its path as code"
             assert not heading or heading[1:] in headings(other), f"{page.name}: {target}{heading}"
-            linked.add(str(other.relative_to(DOCS)) if other.is_relative_to(DOCS) else "")
+            linked.add(str(other.relative_to(DOCS)))
     assert {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} <= linked
 
 
