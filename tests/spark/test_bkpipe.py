@@ -57,6 +57,7 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.interop
 def test_spark_logs_nothing_of_its_start(three_uri: str) -> None:
     """Standard error has none of Spark's lines about its defaults, addresses and libraries."""
+    pytest.importorskip("pyspark", reason="PySpark is not installed (make spark)")
     command = [sys.executable, "-m", "bookie.spark.bkpipe", "usage", "--by", "application", "-u", three_uri]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     of_spark = (" INFO ", " WARN ", "log4j", "log level", "SparkR")
