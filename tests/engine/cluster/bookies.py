@@ -67,8 +67,8 @@ class Bookie:
 
     @property
     def serving(self) -> bool:
-        """Whether connections are accepted."""
-        return self.up and bool(self._runtime.listens(self.port))
+        """Whether connections are accepted. A bookie that was asked to stop accepts some for a while, but goes down."""
+        return self.up and not self._stopping[0] and bool(self._runtime.listens(self.port))
 
     def configure(self, plan: Plan) -> None:
         """Let the next start use these settings."""
