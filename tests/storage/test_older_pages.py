@@ -2,6 +2,8 @@
 acknowledged: sound, and with as many values (index.commit_value; B7, B8).
 """
 
+import errno
+import io
 import struct
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from bookie._fast.index.salvage import put_doubts
 from bookie._fast.index.view import Index
 from bookie._fast.store.direct import Refused
-from bookie.storage.tools.verify_index import older_tables, verify_index
+from bookie.storage.tools.verify_index import older_tables, table_values, verify_index
 from tests.storage.opened import Opened
 from tests.storage.test_index_repair import (
     ENTRIES,
@@ -19,6 +21,7 @@ from tests.storage.test_index_repair import (
     PAGE,
     data,
     index_file,
+    pages,
     readable,
     repaired,
     stored,
@@ -100,3 +103,63 @@ def test_doubts_of_an_earlier_commit_leave_all_ledgers_in_doubt(tmp_path: Path) 
     repaired(again)
     assert readable(again) == LEDGERS * ENTRIES
     again.stop()
+
+
+class BadPage(io.FileIO):
+    """A file on a disk that cannot read some pages."""
+
+    pages: frozenset[int] = frozenset()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Fail as the disk does."""
+        if self.tell() // PAGE in self.pages:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().read(-1 if size is None else size)
+
+
+def test_an_unreadable_page_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that the disk cannot read is damage like any other: the records of other pages are found."""
+    one = stored(tmp_path, ledgers=200)
+    one.stop()
+    index = index_file(one).parent
+    raw = index_file(one).read_bytes()
+    _, *leaves = pages(raw, tables(raw)["ledgers"])
+    assert len(leaves) > 1
+    monkeypatch.setattr(BadPage, "pages", frozenset(leaves[:1]))
+    monkeypatch.setattr(Path, "open", lambda path, *_, **__: BadPage(path))
+    values, problems = table_values(index, b"ledgers")
+    assert 0 < len(values) < 200
+    assert any("cannot be read: Input/output error" in problem for problem in problems)
+    assert older_tables(index) == set()
+    monkeypatch.setattr(BadPage, "pages", frozenset({0}))
+    assert older_tables(index) == set()
+
+
+def fill(index: Index) -> None:
+    """Put records until the map has no room for another one."""
+    for ledger in range(1 << 20):
+        index.put_ledger(ledger, b"k" * 1000)
+
+
+def test_a_transaction_that_ended_without_a_commit_counts_for_nothing(tmp_path: Path) -> None:
+    """The sum is that of the values which are stored, also after values were replaced, deleted, and put in vain."""
+    index = Index.open(tmp_path, 1 << 20)
+    for number, commits in enumerate((True, False, True, False, True)):
+        index.begin()
+        for ledger in range(10 * number, 10 * number + 20):
+            index.put_ledger(ledger, b"k" * number)
+            index.put_fence(ledger, number)
+        index.delete_ledger(10 * number + 3)
+        if commits:
+            index.commit()
+        else:
+            index.abort()
+    index.begin()
+    with pytest.raises(OSError, match="record of ledger"):
+        fill(index)
+    with pytest.raises(OSError, match="commit"):
+        index.commit()
+    index.close()
+    assert verify_index(tmp_path).problems == ()
+    assert older_tables(tmp_path) == set()
+    Index.open(tmp_path, 1 << 20).close()

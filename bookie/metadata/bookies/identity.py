@@ -11,7 +11,7 @@ from bookie.errors import ConfigurationError
 
 BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+\Z")  # the range from ':' to '_' is Apache BookKeeper's
 NAME = re.compile(r"(?=.{1,253}\Z)([a-zA-Z0-9_-]{1,63}\.)*(?!\d+\.?\Z)[a-zA-Z0-9_-]{1,63}\.?\Z")
-"""A host name. Its last part is no number, as in an IPv4 address with a slip of the pen."""
+"""A host name. Its last part is not a number, so that a mistyped IPv4 address does not count as one."""
 SIOCGIFADDR = 0x8915
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - for a bookie that publishes a name or an address of its host
 LOOPBACK = "127.0.0.1"

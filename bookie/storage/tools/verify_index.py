@@ -6,6 +6,7 @@ plain reads, so that damage is found and reported. The checksums of the values a
 
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -79,7 +80,7 @@ def verify_index(index: Path) -> IndexVerified:
     """Read all of `data.mdb` in directory `index` once. Damage raises nothing; it is part of the result."""
     path = index / "data.mdb"
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             return _Walk(path, file).run()
     except OSError as error:
         return IndexVerified(path=str(path), problems=(f"{path} cannot be read: {error.strerror}; rebuild the index",))
@@ -90,7 +91,7 @@ def is_whole(index: Path) -> bool:
     because LMDB need not write a last page that was freed at once. Raises OSError if the file cannot be read.
     """
     path = index / "data.mdb"
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         return _Walk(path, file).is_whole()
 
 
@@ -98,7 +99,7 @@ def table_values(index: Path, name: bytes) -> tuple[list[tuple[bytes, bytes]], t
     """Return (key, value) of everything in one table, and the problems of that table; other tables are not examined."""
     path = index / "data.mdb"
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             walk = _Walk(path, file)
             return walk.values(name), tuple(walk.problems)
     except OSError as error:
@@ -109,16 +110,17 @@ def older_tables(index: Path) -> set[bytes]:
     """Return the tables besides the runs that are of an earlier commit, or have pages of one, if that can be told.
 
     What such a table says was right once. A table with other damage is not among them, because that explains as well
-    why something is missing. Raises OSError if the file cannot be read.
+    why something is missing. If the file cannot be read, there are none.
     """
     path = index / "data.mdb"
-    with path.open("rb") as file:
+    with suppress(OSError), path.open("rb", buffering=0) as file:
         walk = _Walk(path, file)
         meta = walk.newest_meta()
         for name, root, entries in walk.tables(meta.root, meta.transaction) if meta is not None else []:
             if name in SUMMED_TABLES:
                 walk.table(name, root, entries)
         return walk.older
+    return set()
 
 
 class _Chain:
@@ -344,8 +346,11 @@ class _Walk:
         if not 2 <= number <= number + count - 1 <= self._last:
             raise _Damage(f"page {number} is outside the {self._last + 1} pages of the file")
         self._seen.update(range(number, number + count))
-        self._file.seek(number * self._page_bytes)
-        data = self._file.read(count * self._page_bytes)
+        try:
+            self._file.seek(number * self._page_bytes)
+            data = self._file.read(count * self._page_bytes)
+        except OSError as error:  # the disk cannot read this page; what the others say still counts
+            raise _Damage(f"page {number} cannot be read: {error.strerror}") from error
         if len(data) < count * self._page_bytes:
             raise _Damage(f"page {number} is beyond the end of the file")
         return data
