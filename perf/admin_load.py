@@ -8,7 +8,6 @@ measured. Prints one JSON object.
 """
 
 import json
-import os
 import threading
 import time
 from multiprocessing.connection import Connection
@@ -24,6 +23,7 @@ from bookie.pb import metrics_service_pb2 as metrics_pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub
 from bookie.pb.garbage_service_pb2_grpc import GarbageCollectionStub
 from bookie.pb.metrics_service_pb2_grpc import MetricsStub
+from perf.cpu import spent_by
 from perf.load.build import build_all
 from perf.paired import HERE, Aside, Plan, fresh, paired, plan_options
 from perf.side_by_side.card import ROOT
@@ -82,12 +82,6 @@ def ask(address: str, clients: int, scrapers: int, interval_s: float, parent: Co
     parent.send(sum(one.calls for one in threads))
 
 
-def cpu_s(pid: int) -> float:
-    """Return the user and system time of a process in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @click.command()
 @click.option("--clients", default=20, show_default=True, help="gRPC clients, ten calls a second each.")
 @click.option("--scrapers", default=1, show_default=True, help="Clients that take all metrics, ten times a second.")
@@ -105,9 +99,9 @@ def main(clients: int, scrapers: int, directory: Path, **plan: Any) -> None:
     with fresh(directory, {"adminPort": str(port)}) as bookie:
         found = paired(bookie, Plan(**plan), operators)
         with Aside(ask, address, clients, 0, 0.0) as asking:
-            begun, used = time.monotonic(), cpu_s(bookie.pid)
+            begun, used = time.monotonic(), spent_by([bookie.pid])
             time.sleep(plan["seconds"])
-            spent, used = time.monotonic() - begun, cpu_s(bookie.pid) - used
+            spent, used = time.monotonic() - begun, spent_by([bookie.pid]) - used
     print(json.dumps({
         "calls_beside": sum(one.result for one in asides),
         "calls_per_s_at_most": round(asking.result / spent),

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from perf.markdown import head, line
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import bkload, drop_pages
 from perf.side_by_side.java_bookie import JavaServer
@@ -70,13 +71,13 @@ def measure(server: Server, memory: str, ledgers: int, window: int, seconds: flo
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Return the medians in Markdown, a line for each lag and kind of read."""
-    lines = ["| memory | lag, write caches | read | ours /s | Java /s | ours by Java's |", "|---|---|---|---|---|---|"]
+    lines = head(["memory", "lag, write caches", "read", "ours /s", "Java /s", "ours by Java's"])
     for memory, lag, kind in dict.fromkeys((row["memory"], row["lag"], row["kind"]) for row in rows):
         found = [row for row in rows if (row["memory"], row["lag"], row["kind"]) == (memory, lag, kind)]
         ours, java = (
             statistics.median(row["entries_s"] for row in found if row["subject"] == one) for one in ("ours", "java")
         )
-        lines.append(f"| {memory} | {lag:g} | {kind} | {ours:,.0f} | {java:,.0f} | {ours / java:.1f} |")
+        lines.append(line([memory, f"{lag:g}", kind, f"{ours:,.0f}", f"{java:,.0f}", f"{ours / java:.1f}"]))
     return lines
 
 

@@ -5,7 +5,6 @@ CPU, the bookie to the others; the client decrypts with the system's OpenSSL. Pr
 """
 
 import json
-import os
 import shutil
 import statistics
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from perf.cpu import spent_by
 from perf.load.build import build_all
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import CLIENT_CPU, bkload, kept_apart, program
@@ -39,17 +39,11 @@ def tls_keys(directory: Path) -> dict[str, str]:
 
 def measure(server: Server, batch: int, outstanding: int, seconds: float) -> dict[str, object]:
     """Measure a running bookie: entry bytes per second, and its CPU seconds per gigabyte."""
-    before = cpu_s(server.pid)
+    before = spent_by([server.pid])
     with kept_apart(server.pid):
         done = program("tls_batches", server.port, 0, ENTRIES, batch, outstanding, seconds, CLIENT_CPU)
-    used = cpu_s(server.pid) - before
+    used = spent_by([server.pid]) - before
     return {**done, "server_cpu_s_per_gb": round(used / (done["mb_s"] * (seconds + 1) / 1000), 3)}
-
-
-def cpu_s(pid: int) -> float:
-    """Return the user and system time of a process so far, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @click.command()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perf.distance.run import BYTES, ROWS
+from perf.markdown import head, line
 
 __all__ = ["newest", "table"]
 
@@ -26,14 +27,14 @@ MORE = (
 
 def newest(lines: Iterable[str]) -> list[dict[str, Any]]:
     """Return the last row for each distance, in the order of the distances."""
-    rows = [json.loads(line) for line in lines]
+    rows = [json.loads(one) for one in lines]
     return [value for _, value in sorted({(row["rtt_ms"], row["loss_percent"]): row for row in rows}.items())]
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return two tables in Markdown, the second of reads, recoveries and gaps."""
     found = list(rows)
-    first, second = list(_lines(HEAD)), list(_lines(MORE))
+    first, second = head(HEAD), head(MORE)
     for row in found:
         where = [f"{row['rtt_ms']:g} ms", f"{row['loss_percent']:g} %"]
         for outstanding in (1, 1000, 10_000):
@@ -41,10 +42,10 @@ def table(rows: Iterable[Mapping[str, Any]]) -> list[str]:
                 cell for client in ("asyncio", "threads", "java") for cell in _adds(row, f"{client}_{outstanding}")
             ]
             if any(cells):
-                first += _line([*where, f"{outstanding:,}", *cells])
+                first.append(line([*where, f"{outstanding:,}", *cells]))
         gaps = [_seconds(row.get(name)) for name in ("gap_frozen_s", "gap_cut_s")]
         rates = [*_reads(row, "reads_mb_s"), *_reads(row, "java_reads_mb_s"), f"{row['copy_mb_s']:.0f}"]
-        second += _line([*where, *rates, _seconds(row["recovery_s"]), *gaps])
+        second.append(line([*where, *rates, _seconds(row["recovery_s"]), *gaps]))
     return [*first, "", *second]
 
 
@@ -65,15 +66,6 @@ def _reads(row: Mapping[str, Any], name: str) -> list[str]:
 
 def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def _lines(names: Iterable[str]) -> list[str]:
-    cells = list(names)
-    return [*_line(cells), "|---" * len(cells) + "|"]
-
-
-def _line(cells: Iterable[str]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |"]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from tests.fixtures.pulsar import PulsarBroker
 
@@ -32,12 +33,19 @@ class Load:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill it if it still runs."""
+        self._process.kill()
+        self._process.communicate()
+
     def result(self) -> Measured:
-        """Wait for its end. Raises RuntimeError with the end of its output if it printed no result."""
-        try:
-            text, _ = self._process.communicate(timeout=WAIT_S)
-        finally:
-            self._process.kill()
+        """Wait for its end. Raises RuntimeError with the end of its output if it printed no result, and TimeoutExpired
+        after minutes.
+        """
+        text, _ = self._process.communicate(timeout=WAIT_S)
         rate, latency = RATE.search(text), LATENCY.search(text)
         if rate is None or latency is None:
             raise RuntimeError(f"pulsar-perf printed no result:\n{text[-4000:]}")

@@ -95,14 +95,14 @@ class Measurement:
     def steady(self, topics: int, rate: int, seconds: int) -> dict[str, Any]:
         """Produce at a rate, with a consumer that reads each message when it comes."""
         name = f"steady-{next(self._numbers)}"
-        tail = start(
-            self._broker, self._directory,
-            ["consume", "-time", str(seconds + TAIL_S), "-ss", "tail", "-t", str(topics), name],
-        )  # fmt: skip
-        produced, spent = self._run(["produce", "-r", str(rate), "-time", str(seconds), *self._topics(topics, name)])
+        reading = ["consume", "-time", str(seconds + TAIL_S), "-ss", "tail", "-t", str(topics), name]
+        writing = ["produce", "-r", str(rate), "-time", str(seconds), *self._topics(topics, name)]
+        with start(self._broker, self._directory, reading) as tail:
+            produced, spent = self._run(writing)
+            consumed = tail.result()
         return {
             "load": "steady", "bookies": self._kind, "topics": topics, "rate": rate,
-            "produced_s": produced.rate, "produce_p99_ms": produced.p99_ms, "tail_p99_ms": tail.result().p99_ms,
+            "produced_s": produced.rate, "produce_p99_ms": produced.p99_ms, "tail_p99_ms": consumed.p99_ms,
             "cpu": spent,
         }  # fmt: skip
 
@@ -113,7 +113,8 @@ class Measurement:
         """Run a load, and return its result and the CPU time of bookies and broker for a million messages."""
         parts = {"bookies": self._bookies, "broker": [self._broker.process.pid]}
         before = {part: spent_by(pids) for part, pids in parts.items()}
-        done = start(self._broker, self._directory, words).result()
+        with start(self._broker, self._directory, words) as load:
+            done = load.result()
         each = 1e6 / max(1, done.messages)
         return done, {part: round((spent_by(pids) - before[part]) * each, 2) for part, pids in parts.items()}
 

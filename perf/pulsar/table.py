@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from perf.markdown import head, line
 from perf.side_by_side.card import ROOT
 from perf.three_bookies import KINDS
 
@@ -27,24 +28,26 @@ STEADY = ("topics", "bookies", "p99 of producers ms", "of readers at the tail ms
 
 def newest(lines: Iterable[str]) -> list[Row]:
     """Return the rows of the last run."""
-    rows: list[Row] = [json.loads(line) for line in lines]
+    rows: list[Row] = [json.loads(one) for one in lines]
     return [row for row in rows if row["card"]["date"] == rows[-1]["card"]["date"]]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Return two tables in Markdown: as many messages as go in, and a steady rate."""
-    full, steady = _lines(FULL), _lines(STEADY)
+    full, steady = head(FULL), head(STEADY)
     for topics in sorted({row["topics"] for row in rows}):
         for kind in KINDS:
             of = [row for row in rows if (row["topics"], row["bookies"]) == (topics, kind)]
             filled = [row for row in of if row["load"] == "unthrottled"]
             calm = [row for row in of if row["load"] == "steady"]
             where = [str(topics), "ours" if kind == "ours" else "Java"]
-            full += _line([
+            full.append(line([
                 *where, _whole(filled, "produced_s"), *_cpu(filled, "produce_cpu"),
                 _whole(filled, "consumed_s"), *_cpu(filled, "consume_cpu"),
-            ])  # fmt: skip
-            steady += _line([*where, _whole(calm, "produce_p99_ms"), _whole(calm, "tail_p99_ms"), *_cpu(calm, "cpu")])
+            ]))  # fmt: skip
+            steady.append(
+                line([*where, _whole(calm, "produce_p99_ms"), _whole(calm, "tail_p99_ms"), *_cpu(calm, "cpu")])
+            )
     return [*full, "", *steady]
 
 
@@ -54,14 +57,6 @@ def _whole(rows: Sequence[Row], name: str) -> str:
 
 def _cpu(rows: Sequence[Row], name: str) -> list[str]:
     return [f"{statistics.median(row[name][part] for row in rows):.1f}" for part in ("bookies", "broker")]
-
-
-def _lines(names: Sequence[str]) -> list[str]:
-    return [*_line(names), "|---" * len(names) + "|"]
-
-
-def _line(cells: Sequence[str]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |"]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perf.markdown import head, line
 from perf.scale.shapes import KINDS, SHAPES
 
 __all__ = ["ceilings", "LARGE", "Machine", "newest", "tables"]
@@ -67,15 +68,15 @@ def ceilings(row: Row, machine: Machine) -> list[tuple[str, float]]:
 def tables(rows: Sequence[Row]) -> list[str]:
     """Return the table of what was measured, and one of the ceilings for each kind of work, in Markdown."""
     columns = ("work", "CPUs", "loops", "journals", "directories", "entries/s", "p99 ms")
-    lines = _head(*columns, *(f"{kind} µs" for kind in KINDS))
+    lines = head([*columns, *(f"{kind} µs" for kind in KINDS)])
     for row in rows:
         figures = [f"{row['entries_s']:,}", f"{row['p99_us'] / 1000:.1f}"]
         micros = [f"{row['cpu_us'].get(kind, 0):.2f}" for kind in KINDS]
-        lines += _line(*(str(row[name]) for name in SHAPE), *figures, *micros)
+        lines.append(line([*(str(row[name]) for name in SHAPE), *figures, *micros]))
     for work in ("adds", "batches"):
-        lines += ["", *_head(f"{work}: what allows", "million entries/s")]
+        lines += ["", *head([f"{work}: what allows", "million entries/s"])]
         for name, most in ceilings(_base(rows, work), LARGE):
-            lines += _line(name, f"{most / 1e6:.1f}")
+            lines.append(line([name, f"{most / 1e6:.1f}"]))
     return lines
 
 
@@ -83,14 +84,6 @@ def _base(rows: Sequence[Row], work: str) -> Row:
     """Return the row of two CPUs and two loops, and one of everything else."""
     [found] = [row for row in rows if [row[name] for name in SHAPE] == [work, 2, 2, 1, 1]]
     return found
-
-
-def _head(*cells: str) -> list[str]:
-    return [*_line(*cells), "|---" * len(cells) + "|"]
-
-
-def _line(*cells: str) -> list[str]:
-    return ["| " + " | ".join(cells) + " |"]
 
 
 if __name__ == "__main__":

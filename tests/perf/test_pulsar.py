@@ -1,6 +1,7 @@
 """What `perf.pulsar` takes from the output of Pulsar's load generator, and the tables that it makes of it."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -25,14 +26,28 @@ def load(text: str) -> Load:
 
 def test_a_result_is_read() -> None:
     """The aggregated lines count."""
-    done = load(OUTPUT).result()
+    with load(OUTPUT) as running:
+        done = running.result()
     assert (done.messages, done.rate, done.p99_ms) == (40002, 3993.5, 57.697)
 
 
 def test_no_result_is_an_error_with_the_output() -> None:
     """A generator that died says why."""
-    with pytest.raises(RuntimeError, match="no result:\nException: connection refused"):
-        load("Exception: connection refused").result()
+    with (
+        load("Exception: connection refused") as running,
+        pytest.raises(RuntimeError, match="no result:\nException: connection refused"),
+    ):
+        running.result()
+
+
+def test_a_load_ends_with_its_block() -> None:
+    """A generator that hangs does not outlive the measurement that failed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with pytest.raises(KeyboardInterrupt), Load(process):
+        raise KeyboardInterrupt
+    assert process.returncode == -signal.SIGKILL
 
 
 def row(load: str, bookies: str, date: str, **figures: float) -> str:
