@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from bookie.admin_port import pem
 from bookie.changed_files import ChangedFiles
 from bookie.secret_files import SecretRefused, check_secret
 from bookie.server.configuration.errors import ConfigError
@@ -121,10 +122,23 @@ def _context(settings: AccessSettings) -> ssl.SSLContext:
 
 
 def _configuration(settings: AccessSettings) -> Any:
-    """Return gRPC's configuration, from files that `_context` has validated."""
+    """Return gRPC's configuration.
+
+    Raises:
+        ConfigError: a file cannot be used.
+    """
     import grpc  # noqa: PLC0415
 
-    _context(settings)
+    _context(settings)  # says best what is wrong
     authorities = Path(settings.tls_client_ca).read_bytes() if settings.tls_client_ca else None
-    pair = Path(settings.tls_key).read_bytes(), Path(settings.tls_certificate).read_bytes()
-    return grpc.ssl_server_certificate_configuration([pair], root_certificates=authorities)
+    key, certificate = Path(settings.tls_key).read_bytes(), Path(settings.tls_certificate).read_bytes()
+    try:
+        pem.check_pair(certificate, key)
+        if authorities is not None:
+            pem.check_authorities(authorities)
+    except pem.UnusablePem as wrong:  # the files have changed in between
+        raise ConfigError(
+            "adminTlsCertificatePath", settings.tls_certificate, f"files of TLS are being written: {wrong}",
+            "wait until they are complete",
+        ) from None  # fmt: skip
+    return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=authorities)

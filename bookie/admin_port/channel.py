@@ -59,7 +59,7 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
         A `grpc.Channel`, which the caller closes.
 
     Raises:
-        ConfigurationError: a file cannot be read, or holds no usable token.
+        ConfigurationError: a file cannot be read or used, or holds no usable token.
     """
     options = (*options, ("grpc.enable_http_proxy", 0))
     if access.encrypted:
@@ -84,11 +84,25 @@ def tls_credentials(authorities: str | None, certificate: str | None, key: str |
         `grpc.ChannelCredentials`.
 
     Raises:
-        ConfigurationError: a file cannot be read.
+        ConfigurationError: a file cannot be read or used, or only one of certificate and key is named.
     """
-    return grpc.ssl_channel_credentials(
-        _read("TLS authorities", authorities), _read_secret("TLS key", key), _read("TLS certificate", certificate)
-    )
+    from bookie.admin_port import pem  # noqa: PLC0415  # most channels are not encrypted
+
+    trusted = _read("TLS authorities", authorities)
+    secret, own = _read_secret("TLS key", key), _read("TLS certificate", certificate)
+    if trusted is not None:
+        try:
+            pem.check_authorities(trusted)
+        except pem.UnusablePem as wrong:
+            raise ConfigurationError(f"TLS authorities file {authorities}: {wrong}; name another") from None
+    if secret is not None or own is not None:
+        try:
+            pem.check_pair(own or b"", secret or b"")
+        except pem.UnusablePem as wrong:
+            raise ConfigurationError(
+                f"TLS certificate file {certificate}, TLS key file {key}: {wrong}; name a certificate and its key"
+            ) from None
+    return grpc.ssl_channel_credentials(trusted, secret, own)
 
 
 def read_token(path: str) -> str:

@@ -23,6 +23,7 @@ from bookie.errors import (
 from bookie.local.etcd import etcd_program
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
+from bookie.metadata.etcd import endpoints
 from bookie.metadata.etcd.driver import EtcdDriver
 from bookie.metadata.etcd.endpoints import Endpoints, EtcdAccess
 from bookie.metadata.key_value.keys import VALUE_BYTES_MAX, StoreFull
@@ -343,9 +344,14 @@ def test_tls(secure: tuple[EtcdCluster, Authority]) -> None:
             refused.start()
 
 
-def test_tls_files_that_change(secure: tuple[EtcdCluster, Authority]) -> None:
-    """All certificates are replaced by those of another authority: calls and watches of a running driver go on."""
+def test_tls_files_that_change(secure: tuple[EtcdCluster, Authority], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All certificates are replaced by those of another authority: calls and watches of a running driver go on.
+
+    One file is empty meanwhile, which the driver says.
+    """
     etcd, ca = secure
+    logged = Seen()
+    monkeypatch.setattr(endpoints.log, "warning", lambda text, *values: logged(text % values))
     client = ca.issue("client")
     access = f"ca={ca.certificate}&certificate={client.certificate}&key={client.key}"
     driver = open_driver(f"etcds://{etcd.addresses}/ledgers?{access}", session_timeout_ms=60_000)
@@ -355,6 +361,8 @@ def test_tls_files_that_change(secure: tuple[EtcdCluster, Authority]) -> None:
         driver.ledgers.watch(7, seen)
         seen.wait_equal(None)
         etcd.members[0].kill()
+        client.key.write_bytes(b"")  # for a moment, as a program does that writes it anew
+        logged.wait_for(lambda said: "cannot read the files for TLS again" in said, "that the key is not whole")
         other = Authority(ca.directory, "another authority")
         other.issue("client")
         other.issue("etcd", hosts=["127.0.0.1"])
