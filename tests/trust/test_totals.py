@@ -25,9 +25,16 @@ def test_a_report_sums_chunks_by_program_commit_and_machine(tmp_path: Path) -> N
     old = [f"| worlds of the engine | `{name}` | 2 cores | 5 worlds | 0 | 0.10 |" for name in ("older", "aaa")]
     page.write_text("\n".join(["before", BEGIN, "| What |", "| --- |", *old, END, "after\n"]))
     report(page, files)
+    written = page.read_text()
+    report(page, files)
+    assert page.read_text() == written
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("before", "after")
-    assert lines[4:8] == [
+    assert lines[4:6] == [
+        "| worlds of the engine | 3 | 2,012 worlds | 1 | 1.60 |",
+        "| real bookies, killed under load | 1 | 3 lives, 30 kills | 0 | 0.50 |",
+    ]
+    assert lines[11:15] == [
         old[0],
         "| worlds of the engine | `aaa` | 2 cores | 2,000 worlds | 1 | 1.00 |",
         "| worlds of the engine | `bbb` | 2 cores | 7 worlds | 0 | 0.50 |",
