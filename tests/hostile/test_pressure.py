@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bookie._fast.store.direct import Direct
 from bookie.storage.settings import MIB
 from tests.fixtures.faults import go_on
 from tests.hostile.local import LocalBookie, local_bookie
@@ -139,3 +140,61 @@ def test_a_flush_that_stalls(tmp_path: Path, faulty: ModuleType) -> None:
         for entry, code in enumerate(codes):
             if code == 0:
                 assert other.ask(read(1, entry)).body == entry_of(1, entry, bytes(10_000))
+
+
+def test_a_journal_that_stalls_causes_no_flush(tmp_path: Path, faulty: ModuleType) -> None:
+    """Adds that wait for the journal's memory do not empty a half of the write cache that has room for them."""
+    with (
+        local_bookie(
+            tmp_path, files=faulty.FaultyFiles(), throttle_ms_max=20_000, write_cache_bytes=256 * MIB
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        faulty.plan("fdatasync", "STALL", suffix=".txn")
+        adds = [add(1, entry, bytes(100_000)) for entry in range(120)]
+        with ThreadPoolExecutor(1) as threads:
+            sent = threads.submit(peer.send, *adds)
+            bookie.until("stalls", lambda stalls: stalls > 0)
+            go_on()
+            assert {peer.answer().code for _ in adds} == {0}
+            sent.result()
+        assert bookie.stat("flushes") == 0
+
+
+def test_a_swap_serves_all_who_waited_for_it(tmp_path: Path) -> None:
+    """While a swap waits for the memory that a reader holds, adds ask for room. What they get is that swap: no flush of
+    a few entries follows it.
+    """
+    with (
+        local_bookie(
+            tmp_path, throttle_ms_max=20_000, keep_flushed=True, write_cache_bytes=4 * MIB, flush_bytes=MIB // 4
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        fill(peer, 1, range(100))
+        assert bookie.storage.stores is not None
+        direct = Direct(bookie.storage.stores, bookie.storage.pool)
+        held = direct.read(1, 0, count=10, size=MIB)
+        assert held.slices
+        enough = threading.Event()
+
+        def write() -> int:
+            entry = 0
+            while not enough.is_set():
+                assert peer.ask(add(2, entry, bytes(10_000))).code == 0
+                entry += 1
+            return entry
+
+        with ThreadPoolExecutor(1) as threads:
+            writer = threads.submit(write)
+            bookie.until("stalls", lambda stalls: stalls > 0 or writer.done())
+            flushes = bookie.stat("flushes")
+            enough.set()
+            held.release()
+            entry = writer.result()
+        bookie.until("flushes", lambda now: now > flushes)
+        for later in range(entry, entry + 10):
+            assert peer.ask(add(2, later, b"x")).code == 0
+        assert bookie.storage.checkpoint()
+        assert bookie.stat("flushes") == flushes + 2
+        direct.close()

@@ -22,7 +22,7 @@ from bookie._fast.base.types cimport (
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
 )
-from bookie._fast.journal.commit cimport journal_last_group
+from bookie._fast.journal.commit cimport journal_has_room, journal_last_group
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.acks cimport ack_later
 from bookie._fast.server.admission cimport admission, urgent_begins, urgent_ends
@@ -61,7 +61,7 @@ from bookie._fast.store.ledger_writes cimport (
     stores_write_lac,
 )
 from bookie._fast.store.read_pool cimport pool_read_ahead, pool_submit
-from bookie._fast.store.storage cimport stores_request_flush
+from bookie._fast.store.storage cimport store_request_room
 from bookie._fast.store.stores cimport Store, journal_of, store_of
 from bookie._fast.wire.request cimport (
     ADD_ENTRY,
@@ -180,7 +180,6 @@ cdef void read_request(IoLoop* loop, Conn* conn, const Request* request, ReadReq
 cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     """Handle a lack of room: return True if the bounded wait is over; else the request waits at the head of input."""
     cdef int64_t now = now_ns()
-    stores_request_flush(loop.stores)
     if conn.stalled_until == 0:
         conn.stalled_until = now + loop.limits.throttle_ms_max * 1000000
         loop.stalled += 1
@@ -235,6 +234,8 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
     status = stores_add(loop.stores, ledger, load_i64(request.body + 8), request.key, request.key_size, request.body,
                         request.body_size, ADD_RECOVERY if request.flags & RECOVERY_ADD else ADD_PLAIN, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
+        if not loop.stores.write_data or journal_has_room(journal_of(loop.stores, ledger), request.body_size):
+            store_request_room(loop.stores, store_of(loop.stores, ledger))       # a flush gives the journal none
         if not out_of_patience(loop, conn):
             return FULL
         status = TOO_MANY_REQUESTS

@@ -65,7 +65,8 @@ from bookie._fast.server.upgrade cimport drop_moved, expire_handshakes, move_on,
 from bookie._fast.store.gather cimport answer_release
 from bookie._fast.store.notices cimport BOARD_MOST
 from bookie._fast.store.read_pool cimport Inbox, PoolJob, ReadPoolWorkers, pool_free
-from bookie._fast.store.storage cimport StorageEngine, stores_request_flush
+from bookie._fast.store.storage cimport StorageEngine, store_request_room
+from bookie._fast.store.stores cimport Store
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -191,15 +192,14 @@ cdef void tell_journals(IoLoop* loop) noexcept nogil:
 
 
 cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
-    """Request a flush if a half is as full as it should get and the other one is free."""
+    """Request a flush of each store whose half is as full as it should get and whose other one is free."""
     cdef uint32_t i
-    cdef int64_t active
+    cdef Store* store
     for i in range(loop.stores.count):
-        active = bk_load(&loop.stores.stores[i].active)
-        if (half_taken(&loop.stores.stores[i].halves[active]) >= loop.stores.flush_bytes
-                and bk_load(&loop.stores.stores[i].spare_clean)):
-            stores_request_flush(loop.stores)
-            return
+        store = loop.stores.stores[i]
+        if (half_taken(&store.halves[bk_load(&store.active)]) >= loop.stores.flush_bytes
+                and bk_load(&store.spare_clean)):
+            store_request_room(loop.stores, store)
 
 
 cdef int patience_ms(const IoLoop* loop) noexcept nogil:

@@ -146,6 +146,23 @@ cdef bint may_catch_up(Storage* stores) noexcept nogil:
     return False
 
 
+cdef bint wanted(Storage* stores) noexcept nogil:
+    """Return whether a checkpoint was requested. With `flush_lock`."""
+    cdef uint32_t i
+    for i in range(stores.count):
+        if bk_load(&stores.stores[i].job.room_wanted):
+            return True
+    return stores.flush_requests != stores.flush_served
+
+
+cdef int64_t take_requests(Storage* stores) noexcept nogil:
+    """Return the number of the last request, and reset those for room. With `flush_lock`."""
+    cdef uint32_t i
+    for i in range(stores.count):
+        bk_store(&stores.stores[i].job.room_wanted, 0)
+    return stores.flush_requests
+
+
 cdef class Checkpointer:
     """The flush thread: it runs a checkpoint in each interval, and whenever one is requested."""
 
@@ -170,12 +187,12 @@ cdef class Checkpointer:
                 early = now_ns() + REST_NS
                 deadline = now_ns() + self.interval_ns
                 pthread_mutex_lock(&stores.flush_lock)
-                while stores.flush_requests == stores.flush_served and not stores.stopping and now_ns() < deadline:
+                while not wanted(stores) and not stores.stopping and now_ns() < deadline:
                     if now_ns() >= early and stores_hurry(stores):
                         break
                     tick = now_ns() + (REST_NS if spares_take_back(stores) else SPARE_TICK_US * 1000)
                     cond_wait_until(&stores.flush_wanted, &stores.flush_lock, tick if tick < deadline else deadline)
-                requests = stores.flush_requests
+                requests = take_requests(stores)
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:
                     break

@@ -396,6 +396,7 @@ cdef Status store_swap(Storage* stores, Store* store) noexcept nogil:
         return IO_ERROR
     op_note(&store.ops.readers, now_ns() - started, 1)
     swap(store)
+    bk_store(&store.job.room_wanted, 0)
     step(STEP_SWAPPED)
     return OK if kept_trim(stores, store) else IO_ERROR      # more adds may have come until the swap
 

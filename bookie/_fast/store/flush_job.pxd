@@ -6,6 +6,7 @@ from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.types cimport Status
 
 cdef struct FlushJob:
+    int64_t room_wanted          # atomic; 1: adds want the halves swapped. A checkpoint resets it, and then the swap
     # Written by the thread that gives the jobs, while there is none.
     int64_t mark_ids[DIRECTORIES_MAX]        # of a checkpoint: how far each journal was synced when it began
     uint64_t mark_offsets[DIRECTORIES_MAX]

@@ -12,6 +12,9 @@ from bookie._fast.store.stores cimport Storage, Store
 cdef void stores_judge_space(Storage* stores) noexcept nogil
 # Request a checkpoint from the flush thread. Any thread.
 cdef void stores_request_flush(Storage* stores) noexcept nogil
+# Request one because this store's half that takes adds is full enough. The swap serves all such requests before it:
+# one that comes while the checkpoint is on its way there causes no second, early one. Any thread.
+cdef void store_request_room(Storage* stores, Store* store) noexcept nogil
 # Ask for the pins of a region that no new reader can find: each response that refers to it copies what it needs. The
 # region is free when its pins are 0; until then none of them outlives the round of a loop that sees the request.
 cdef void stores_want_back(Storage* stores, Region* region) noexcept nogil

@@ -15,6 +15,7 @@ from bookie._fast.base.file cimport Files, sync_dir
 from bookie._fast.base.op_stats cimport op_view
 from bookie._fast.base.sync cimport (
     bk_add,
+    bk_exchange,
     bk_load,
     bk_store,
     cond_init,
@@ -84,6 +85,14 @@ cdef void stores_judge_space(Storage* stores) noexcept nogil:
 cdef void stores_request_flush(Storage* stores) noexcept nogil:
     pthread_mutex_lock(&stores.flush_lock)
     stores.flush_requests += 1
+    pthread_cond_signal(&stores.flush_wanted)
+    pthread_mutex_unlock(&stores.flush_lock)
+
+
+cdef void store_request_room(Storage* stores, Store* store) noexcept nogil:
+    if bk_exchange(&store.job.room_wanted, 1):
+        return
+    pthread_mutex_lock(&stores.flush_lock)
     pthread_cond_signal(&stores.flush_wanted)
     pthread_mutex_unlock(&stores.flush_lock)
 
