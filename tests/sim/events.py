@@ -13,7 +13,7 @@
     closed      client     a close by the writer succeeded: last entry `entry`, `number` bytes
     gave_up     client     any other call ended with the error `code`; `value` says which
     stored      client     the store accepted metadata: `value` (metadata), `number` its version
-    lacks       client     what it stored puts `value` (bookie) where `entry` belongs, which it does not have
+    lacks       client     what it stored names `value` (bookie) for `entry`, which it does not have
     hasty       client     it fences a ledger, none of whose bookies lacked an entry for as long as the grace
     answered    client     a bookie's answer to a fencing read arrived: `value` (bookie), `code`; entry -1: the fence
     crashed     client     it has crashed

@@ -14,7 +14,8 @@ client.
     L8   an append with two outcomes or none, out of order, or acknowledged after one that failed
     L9   a ledger was closed by recovery without enough fenced bookies, or without enough denials of the next entry
     L10  recovery failed although every bookie answers, or two recoveries disagree
-    L11  a bookie was put into a segment that is no longer written before it had the entries
+    L11  a bookie was put into a closed ledger before it had the entries, or a recovery closed a ledger of which no
+         ack quorum has an entry
     L13  an id was assigned twice
     L14  bytes were served that the writer had not sent, or an acknowledged entry was denied
     L15  auto-recovery fenced the ledger of a healthy writer, whose bookies were only a little behind
@@ -223,7 +224,7 @@ class _Judgement:
             self._say("L5", f"closed at {before.last_entry}, then {new.state.name} at {new.last_entry}")
 
     def _see_lacking(self, event: Event) -> None:
-        self._say("L11", f"entry {event.entry}: {event.who} put {event.value} in its place, which does not have it")
+        self._say("L11", f"entry {event.entry}: {event.who} names {event.value}, which does not have it")
 
     def _see_hasty(self, event: Event) -> None:
         self._say("L15", f"fenced by {event.who}, although no bookie lacked an entry for as long as its grace")

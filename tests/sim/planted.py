@@ -216,10 +216,12 @@ def trust_own_acks() -> Iterator[None]:
 
 
 def dying(draw: Draw) -> Draw:
-    """Recoveries that die one after the other, and faults all the time."""
+    """Recoveries that die one after the other, and always a bookie that some of the clients do not reach."""
     trip = 2 * draw.base_s[1] + draw.sync_s[1]
-    draw = replace(draw, deferred=False, advanced=False, replicator=False, dies_s=draw.dies_s or 10 * trip)
-    return draw.restless(random.Random(draw.begins_s))
+    rng = random.Random(draw.begins_s)
+    draw = replace(draw, sizes=(3, 3, 2), deferred=False, advanced=False, replicator=False).restless(rng)
+    kinds = ("block", "one_way", "lossy", "cut_off")
+    return replace(draw, writer="crashes", recoverers=8, dies_s=rng.choice((4, 10, 20)) * trip, kinds=kinds)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ FOUND = {
     "second_look_alone": (10, "L15"),
     "short_fence": (172, "L9"),
     "timeout_is_noent": (545, "L9"),
-    "trust_own_acks": (772, "L11"),
+    "trust_own_acks": (773, "L7"),
 }
 
 

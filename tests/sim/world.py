@@ -127,23 +127,36 @@ class World:
         self.history.append(Event(now_s, who, "hasty", ledger))
 
     def _look_at_copies(self, who: str, ledger: int, before: LedgerMetadata, now: LedgerMetadata) -> None:
-        """Record in the history if a bookie was put into a finished segment without having its entries."""
-        ends = [one.first_entry - 1 for one in now.segments[1:]]
-        ends.append(now.last_entry if before.state is LedgerState.CLOSED else -1)
-        was = {one.first_entry: one.bookies for one in before.segments}
-        for segment, last in zip(now.segments, ends, strict=True):
-            old = was.get(segment.first_entry, segment.bookies)
-            for index, (gone, name) in enumerate(zip(old, segment.bookies, strict=True)):
-                bookie = self.bookies[name]
-                if name == gone or bookie.lost_data:
-                    continue
-                kept = bookie.durable(ledger)
+        """Record in the history if the metadata names bookies for entries that they do not have.
+
+        What is replaced in a closed ledger was copied before. A recovery writes entries again as a writer does: an ack
+        quorum has each of them when it closes the ledger, and a bookie that has joined meanwhile may have failed, too.
+        """
+        if before.state is LedgerState.CLOSED:
+            for segment, last in zip(now.segments, _ends(now), strict=True):
+                old = next((one for one in before.segments if one.first_entry == segment.first_entry), segment)
+                joined = {*segment.bookies} - {*old.bookies}
                 for entry in range(segment.first_entry, last + 1):
-                    if (index - entry) % now.ensemble_size < now.write_quorum and entry not in kept:
+                    for name in joined.intersection(now.write_set(entry)) - self._with(ledger, entry):
                         self.history.append(Event(self.loop.time(), who, "lacks", ledger, entry, name))
+        elif now.state is LedgerState.CLOSED and who != "writer":
+            for entry in range(now.last_entry + 1):
+                named = {*now.write_set(entry)}
+                having = named & self._with(ledger, entry)
+                if len(having) < now.ack_quorum:
+                    self.history.append(Event(self.loop.time(), who, "lacks", ledger, entry, min(named - having)))
+
+    def _with(self, ledger: int, entry: int) -> set[str]:
+        """Return the bookies that keep an entry, and those that have lost data, which nobody knows."""
+        return {name for name, bookie in self.bookies.items() if bookie.lost_data or entry in bookie.durable(ledger)}
 
     def links_by_client(self) -> list[list[Link]]:
         return [list(client.links.values()) for client in self.clients.values()]
 
     def links(self) -> list[Link]:
         return [link for links in self.links_by_client() for link in links]
+
+
+def _ends(metadata: LedgerMetadata) -> list[int]:
+    """Return the last entry of each segment of a closed ledger."""
+    return [*(one.first_entry - 1 for one in metadata.segments[1:]), metadata.last_entry]
