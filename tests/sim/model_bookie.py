@@ -65,13 +65,16 @@ class _Ledger:
 
 
 class ModelBookie:
-    """The bookie. `sync_s` is the time of a sync; attributes that nothing else sets are faults for the nemesis."""
+    """The bookie. `sync_s` is the time of a sync, and `slowed_s` what a slow disk adds to it; attributes that nothing
+    else sets are faults for the nemesis.
+    """
 
     def __init__(self, name: str, loop: VirtualLoop, rng: random.Random, bugs: Collection[str] = ()) -> None:
         self.name = name
         self.up = True
         self.incarnation = 0
         self.sync_s = 0.001
+        self.slowed_s = 0.0
         self.read_s = 0.0002
         self.read_only = False
         self.refuse_rate = 0.0
@@ -332,7 +335,7 @@ class ModelBookie:
     def _sync(self) -> None:
         self._syncing = True
         end, life = len(self._journal), self.incarnation
-        self._loop.event(self.sync_s, lambda: self.work(lambda: self._synced_up_to(end, life)))
+        self._loop.event(self.sync_s + self.slowed_s, lambda: self.work(lambda: self._synced_up_to(end, life)))
 
     def _synced_up_to(self, end: int, life: int) -> None:
         if life != self.incarnation:

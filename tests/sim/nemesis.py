@@ -40,6 +40,7 @@ class Nemesis:
             if not bookie.up:
                 self._start(bookie)
             bookie.resume()
+            bookie.slowed_s = 0.0
             bookie.eio_rate = bookie.rot_rate = bookie.refuse_rate = 0.0
             bookie.read_only = bookie.lies = False
         self._world.register()
@@ -120,7 +121,12 @@ class Nemesis:
 
     def _slow_disk(self, length: float) -> None:
         bookie = self._bookie()
-        bookie.sync_s += length * self._rng.random()
+        more_s = length * self._rng.random()
+        bookie.slowed_s += more_s
+        self._later(length, self._speed_up, bookie, more_s)
+
+    def _speed_up(self, bookie: ModelBookie, by_s: float) -> None:
+        bookie.slowed_s = max(0.0, bookie.slowed_s - by_s)
 
     def _eio(self, length: float) -> None:
         for bookie in self._some_bookies():
