@@ -19,12 +19,20 @@ from tests.fixtures.java_peer import LASTING, JavaPeer
 NO_SUCH_LEDGER = -7
 NO_SUCH_ENTRY = -13
 NO_SUCH_LEDGER_METADATA = -25
+NOT_ENOUGH_BOOKIES = -6
 FENCED = -101
 UNAUTHORIZED = -102
 LEDGER_CLOSED = -11
 READ_FAILED = -1
 NO_BOOKIE_HANDLE = -8
 WRITE_FAILED = -12
+
+# What the Java client answers a writer whose ledger was recovered, if its ack quorum is smaller than its write quorum
+# and there is no other bookie. The fence can overtake adds at a bookie that was not needed to acknowledge them. It
+# refuses them as fenced, and like after any error of an acknowledged add, the client replaces that bookie before its
+# next add (LedgerHandle.notifyWriteFailed), or fails to.
+FENCED_TOO_LATE = {FENCED, NOT_ENOUGH_BOOKIES}
+
 # Flags of raw requests.
 FLAG_FENCE = 0x0001
 FLAG_RECOVERY_ADD = 0x0002
