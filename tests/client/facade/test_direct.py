@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from bookie.client import BookKeeper
 from bookie.client.blocking.handles import ReadHandle
+from bookie.client.direct import pool as direct_pool
 from bookie.errors import (
     BookKeeperError,
     ClientClosed,
@@ -20,12 +22,12 @@ from bookie.errors import (
     NoSuchLedger,
     ReadError,
 )
+from tests.client.facade.direct_adds import WAIT_S, wait_until
 from tests.fixtures.bookies import BookieProcess, metadata_of
 from tests.fixtures.forked import closed_in_a_child
 
 PAYLOADS = [b"entry %d" % k * (k % 7) for k in range(300)]
 LARGEST = (5 << 20) - 1000
-WAIT_S = 60.0
 
 
 @pytest.fixture(params=[True, False], ids=["V2", "V3"])
@@ -44,11 +46,26 @@ def written(uri: str, payloads: list[bytes] = PAYLOADS, copies: int = 1, **setti
 
 
 def warm(reader: ReadHandle) -> ReadHandle:
-    """Read once by the event loop, which learns the bookie's address and what it supports."""
-    reader.batch_read(0, 1)
+    """Read once by the event loop, which learns the bookie's address and what it supports.
+
+    The bookie may be silent for WAIT_S seconds on connections that are established from then on, since a busy machine
+    may be slow.
+    """
     reader.read(0)
+    for peer in reader._direct._bookies._peers.values():
+        peer.direct._connector._patience_s = WAIT_S
+    reader.batch_read(0, 1)
     reader._direct._routes.clear()  # known limits are kept for a moment
     return reader
+
+
+@contextmanager
+def patient(reader: ReadHandle) -> Iterator[None]:
+    """Let reads wait for direct connections and answers for WAIT_S seconds, not only as long as is good for callers."""
+    pools = [peer.direct for peer in reader._direct._bookies._peers.values()]
+    wait_until(lambda: not any(pool._connecting for pool in pools))
+    with patch.object(reader._direct, "_step_s", WAIT_S), patch.object(direct_pool, "WAIT_S", WAIT_S):
+        yield
 
 
 @contextmanager
@@ -62,7 +79,8 @@ def only_direct(reader: ReadHandle) -> Iterator[None]:
     before = {name: getattr(handle, name) for name in ("read", "batch_read", "batches_begun")}
     for name in before:
         setattr(handle, name, refuse)
-    yield
+    with patient(reader):
+        yield
     for name in before:
         delattr(handle, name)
 
@@ -173,7 +191,7 @@ def test_many_threads(uri: str, v2: bool) -> None:
                 for k in range(first, 300, 8)
             )
 
-        with ThreadPoolExecutor(8) as threads:
+        with patient(reader), ThreadPoolExecutor(8) as threads:
             assert all(threads.map(work, range(8)))
         pools = [peer.direct for peer in bk._aio.bookie_client._peers.values()]
         assert max(len(pool._links) for pool in pools) in (1, 2)

@@ -13,7 +13,7 @@ from bookie.client import BookKeeper
 from bookie.client.blocking.handles import ReadHandle
 from bookie.client.entries.verified import PayloadBlock
 from bookie.errors import ClientClosed, RequestTimeout
-from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, v2, warm, written
+from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, patient, v2, warm, written
 from tests.client.facade.test_direct_peers import misled, pool_of
 from tests.fixtures.bookies import BookieProcess, metadata_of
 
@@ -78,8 +78,9 @@ def test_a_range_that_nobody_closes(uri: str, ledger: int) -> None:
     """At the end of a range, its connection serves others, also if the caller only iterates."""
     with BookKeeper(uri) as bk, bk.open_ledger(ledger) as reader:
         warm(reader)
-        batches = reader.batches()
-        assert [entry for batch in batches for entry in contents(batch)] == ALL
+        with patient(reader):
+            batches = reader.batches()
+            assert [entry for batch in batches for entry in contents(batch)] == ALL
         assert pool_of(bk).busy == 0
         del batches
         assert len(pool_of(bk)._links) == 1
@@ -168,7 +169,7 @@ def test_interrupts(uri: str, ledger: int, monkeypatch: pytest.MonkeyPatch, *, r
 
         monkeypatch.setattr(reader._direct, "take", interrupted)
         got: list[tuple[int, bytes]] = []
-        with reader.batches(max_count=500) as batches:
+        with patient(reader), reader.batches(max_count=500) as batches:
             while True:
                 try:
                     batch = batches.next()
@@ -188,7 +189,8 @@ def silent(_: socket.socket, stopped: threading.Event) -> None:
 
 def test_a_bookie_that_says_nothing(uri: str) -> None:
     """The event loop reads what a direct connection does not bring."""
-    with misled(uri, silent) as (reader, impostor, _):
+    with misled(uri, silent) as (reader, impostor, pool):
+        pool._connector._patience_s = 0.01
         assert everything(reader, max_count=50) == list(enumerate(PAYLOADS))
         assert impostor.asked == 1
 

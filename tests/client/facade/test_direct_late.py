@@ -11,8 +11,8 @@ from bookie.client.direct.connect import Endpoint
 from bookie.client.direct.pool import DirectPool
 from tests.client.facade import direct_adds as adds
 from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, warm, written
-from tests.client.facade.test_direct_peers import pool_of
-from tests.client.facade.test_direct_tls import dropped, settings_of
+from tests.client.facade.test_direct_peers import dropped, pool_of
+from tests.client.facade.test_direct_tls import settings_of
 from tests.fixtures.bookies import BookieProcess, metadata_of
 from tests.fixtures.certificates import Authority
 from tests.fixtures.lossy_proxy import LossyProxy
@@ -80,7 +80,8 @@ def test_reads_while_a_connection_is_late(bookies: Bookies, tmp_path: Path) -> N
         pool = pool_of(bk)
         with gated(pool, one) as gate:
             for entry in (5, 6, 7):
-                assert contents(reader.read(entry, timeout=1.0)) == [(entry, PAYLOADS[entry])]
+                assert contents(reader.read(entry, timeout=4.0)) == [(entry, PAYLOADS[entry])]
+            adds.wait_until(lambda: gate.entered)
             assert gate.entered == 1
             gate.opened.set()
             adds.wait_until(lambda: pool._idle)

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from bookie.auth.token import TokenClient
 from bookie.client import BookKeeper
 from bookie.client.blocking.handles import ReadHandle
+from bookie.client.direct import pool as direct_pool
 from bookie.client.direct.connect import Endpoint
 from bookie.client.direct.pool import DirectPool
+from tests.client.facade.direct_adds import WAIT_S, wait_until
 from tests.client.facade.test_direct import PAYLOADS, contents, only_direct, warm, written
 from tests.fast.direct_peer import sealed
 from tests.fixtures.bookies import BookieProcess, metadata_of
@@ -34,6 +37,15 @@ def pool_of(bk: BookKeeper) -> DirectPool:
     """Return the direct connections to the one bookie that the client has read from."""
     (pool,) = {peer.direct for peer in bk._aio.bookie_client._peers.values() if peer.direct.endpoint is not None}
     return pool
+
+
+def dropped(pool: DirectPool) -> None:
+    """Close all idle connections, and those that are being established."""
+    wait_until(lambda: not pool._connecting)
+    while pool._idle:
+        link = pool._idle.pop()
+        link.close()
+        pool.give(link)
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -100,7 +112,7 @@ class Impostor:
 def misled(
     uri: str, answer: Callable[[socket.socket, threading.Event], None], **settings: float
 ) -> Iterator[tuple[ReadHandle, Impostor, DirectPool]]:
-    """Yield a handle whose direct connections lead to an impostor."""
+    """Yield a handle whose direct connections lead to an impostor. One is established."""
     ledger = written(uri)
     impostor = Impostor(answer)
     try:
@@ -111,11 +123,12 @@ def misled(
             warm(reader)
             pool = pool_of(bk)
             pool.endpoint = Endpoint("127.0.0.1", impostor.address)
-            while pool._idle:
-                link = pool._idle.pop()
-                link.close()
+            dropped(pool)
+            with patch.object(direct_pool, "WAIT_S", WAIT_S):
+                link = pool.take(WAIT_S)
+                assert link is not None
                 pool.give(link)
-            yield reader, impostor, pool
+                yield reader, impostor, pool
     finally:
         impostor.stop()
 
