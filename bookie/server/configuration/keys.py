@@ -360,10 +360,11 @@ GROUPS = (
                 " bytes; false: by entries.", differs="false; the number of entries says little about the work of a"
                 " disk"),
             Key("compactionRateByBytes", "garbage.rate_bytes_per_s", int, str(32 * MIB), "Maximum number of bytes per"
-                " second that a compaction copies; 0: as fast as the disk.", unit="bytes", differs="1000000, which is"
-                " less than a bookie writes"),
+                " second that a compaction copies in each ledger directory; 0: as fast as the disk.", unit="bytes",
+                differs="1000000, which is less than a bookie writes"),
             Key("compactionRateByEntries", "garbage.rate_entries_per_s", int, "1000", "Maximum number of entries per"
-                " second that a compaction copies, if `isThrottleByBytes` is false.", old="compactionRate"),
+                " second that a compaction copies in each ledger directory, if `isThrottleByBytes` is false.",
+                old="compactionRate"),
             Key("forceAllowCompaction", "garbage.force_allows_disabled", bool, "false", "A forced compaction runs even"
                 " if its kind is switched off."),
             Key("useTargetEntryLogSizeForGc", "garbage.usage_of_full_log", bool, "false", "Judge a log that is smaller"

@@ -5,6 +5,7 @@
     directory    a ledger directory, on top of the compiled module
     decision     which ledgers are deleted: pure functions over sorted ids
     choice       which logs are compacted, and in which order: pure functions too
+    everywhere   work in all directories at the same time
     empty_list   when an empty list of ledgers is believed
     ledgers      the first half of a cycle: deleting ledgers
     logs         the second half: unlinking dead logs, compacting others

@@ -1,6 +1,7 @@
 """What garbage collection needs from the metadata store and from each ledger directory; the server supplies both.
 
-The thread `garbage` makes all calls, except those of `Directory` that say otherwise.
+The thread `garbage` makes all calls of the metadata store. Those of a directory come from one thread at a time, except
+where they say otherwise.
 """
 
 from collections.abc import Iterator, Sequence

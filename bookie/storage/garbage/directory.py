@@ -1,6 +1,6 @@
 """A ledger directory for garbage collection: the compiled module `store.gc.collector`, with its outcomes as words.
 
-Thread `garbage`; any thread may call `progress` and `stop`.
+One thread at a time; any thread may call `progress` and `stop`.
 """
 
 import numpy as np

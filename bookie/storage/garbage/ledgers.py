@@ -6,7 +6,7 @@ separate read. The cluster's instance id is compared with that of this bookie's 
 before the deletion. A checkpoint precedes the deletion, so that no replay restores a ledger. Any failure on the way
 ends the cycle, and nothing is deleted.
 
-Thread `garbage`.
+Thread `garbage`, which deletes ledgers in all directories at the same time (`everywhere`).
 """
 
 import logging
@@ -23,6 +23,7 @@ from bookie.storage.garbage.contracts import Ledgers, Metadata, Standing
 from bookie.storage.garbage.counters import Counters
 from bookie.storage.garbage.decision import Ids, candidates, too_many, whole_listing
 from bookie.storage.garbage.empty_list import EmptyList
+from bookie.storage.garbage.everywhere import everywhere
 from bookie.storage.garbage.settings import GarbageSettings
 from bookie.storage.garbage.steps import step
 
@@ -202,16 +203,18 @@ class LedgerCollector:
 
     def _delete(self, ledgers: Ids, local: Local) -> None:
         self.doing = f"deleting {counted(ledgers.size, 'ledger')}"
-        each = zip(self._directories, local.by_directory, self._counters.directories, strict=True)
-        for directory, ids, counters in each:
-            mine = np.intersect1d(ledgers, ids, assume_unique=True)
+
+        def delete(number: int) -> None:
+            mine = np.intersect1d(ledgers, local.by_directory[number], assume_unique=True)
             for at in range(0, mine.size, DELETED_AT_ONCE):
                 if self._stopping.is_set():
                     raise Stopped
                 some = mine[at : at + DELETED_AT_ONCE]
-                directory.delete_ledgers(some)
-                counters.deleted_ledgers += some.size
+                self._directories[number].delete_ledgers(some)
+                self._counters.directories[number].deleted_ledgers += some.size
                 step("ledgers deleted")
+
+        everywhere(len(self._directories), delete)
 
     def _checkpointed(self) -> None:
         """Take a checkpoint. On a full disk ledgers are deleted without one, because the disk would stay full

@@ -1,7 +1,7 @@
 """The steps of a collection by name, so that tests can end the process after any of them. Without a watcher they do
 nothing.
 
-Thread `garbage`.
+Threads of the collection, several at a time.
 """
 
 from collections.abc import Callable

@@ -32,6 +32,7 @@ class Scripted:
     outcomes: Outcomes = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     hold: bool = False
+    ledgers: list[int] = field(default_factory=lambda: [1])
 
     path = "scripted"
 
@@ -39,7 +40,7 @@ class Scripted:
         self.held, self.let_go = threading.Event(), threading.Event()
 
     def ledger_ids(self) -> Ids:
-        return np.array([1], np.int64)
+        return np.array(self.ledgers, np.int64)
 
     def delete_ledgers(self, ledgers: Ids) -> None:
         self.asked.append(f"delete {ledgers.tolist()}")
@@ -361,6 +362,58 @@ def test_a_compaction_of_several_directories_goes_on(made: Made) -> None:
     garbage, directories = made(2, wait_ms=1)
     cycle(garbage)
     assert [one.asked for one in directories] == [["unlink 1", "compact 3", "compact 5", "compact 2"]] * 2
+
+
+def test_directories_are_compacted_at_the_same_time(made: Made) -> None:
+    """Each directory is compacting a log before the first has ended; the status sums them up."""
+    garbage, directories = made(3)
+    for one in directories:
+        one.hold = True
+    number = garbage.force()
+    for one in directories:
+        assert one.held.wait(END_S)
+    progress = garbage.status().progress
+    assert (progress.logs_in_all, progress.log_id, progress.bytes_done, progress.bytes_in_log) == (9, 7, 3, 6)
+    for one in directories:
+        one.let_go.set()
+    assert garbage.wait(number, END_S)
+    assert garbage.status().progress.logs_done == 9
+
+
+def test_all_directories_pause_for_a_collection(made: Made) -> None:
+    """No ledger is deleted while a directory compacts, and no directory begins a log while one waits for that."""
+    store = Store()
+    store.ledgers = [1, 2]
+    garbage, (one, other) = made(2, store=store, wait_ms=200)
+    other.ledgers = [2]
+    one.hold = other.hold = True
+    number = garbage.force()
+    assert one.held.wait(END_S)
+    assert other.held.wait(END_S)
+    store.ledgers = [3]
+    threading.Event().wait(0.3)
+    other.let_go.set()
+    one.let_go.set()
+    assert garbage.wait(number, END_S)
+    assert one.asked == ["unlink 1", "compact 3", "delete [1]", "compact 5", "compact 2"]
+    assert other.asked == ["unlink 1", "compact 3", "delete [2]", "compact 5", "compact 2"]
+
+
+def test_an_unexpected_error_of_any_directory_ends_the_thread(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread, which is watched, ends with the error when the other directories have ended their work."""
+    errors: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(args.exc_value))
+    garbage, directories = made(3)
+    broken = RuntimeError("broken")
+
+    def fail(log_id: int) -> Work:
+        raise broken
+
+    directories[1].compact = fail  # type: ignore[method-assign]
+    cycle(garbage)
+    garbage.threads()[0].join(END_S)
+    assert errors == [broken]
+    assert [len(one.asked) for one in directories] == [4, 1, 4]
 
 
 def test_metadata_out_of_reach_stops_no_compaction(made: Made) -> None:
