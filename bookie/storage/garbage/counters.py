@@ -1,5 +1,5 @@
-"""The counters of garbage collection. Only the thread `garbage` writes them, and those of a directory
-the thread that works there; any thread may read them.
+"""The counters of garbage collection. Only the thread `garbage` writes them, and those of a directory the thread that
+works there; any thread may read them.
 
 The names in `stats` are Apache BookKeeper's in lower case with the prefix `gc_`, so an exporter can derive its names
 from them.
