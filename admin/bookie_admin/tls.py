@@ -136,9 +136,9 @@ def _configuration(settings: AccessSettings) -> Any:
         pem.check_pair(certificate, key)
         if authorities is not None:
             pem.check_authorities(authorities)
-    except pem.UnusablePem as wrong:  # the files have changed in between
+    except pem.UnusablePem as wrong:  # a file has changed in between
         raise ConfigError(
-            "adminTlsCertificatePath", settings.tls_certificate, f"files of TLS are being written: {wrong}",
-            "wait until they are complete",
+            "adminTlsCertificatePath", settings.tls_certificate,
+            f"it, adminTlsKeyPath or adminTlsClientCaPath is being written: {wrong}", "wait until they are complete",
         ) from None  # fmt: skip
     return grpc.ssl_server_certificate_configuration([(key, certificate)], root_certificates=authorities)

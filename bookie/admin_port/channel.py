@@ -94,7 +94,7 @@ def tls_credentials(authorities: str | None, certificate: str | None, key: str |
         try:
             pem.check_authorities(trusted)
         except pem.UnusablePem as wrong:
-            raise ConfigurationError(f"TLS authorities file {authorities}: {wrong}; name another") from None
+            raise ConfigurationError(f"TLS authorities {authorities}: {wrong}; name another") from None
     if secret is not None or own is not None:
         try:
             pem.check_pair(own or b"", secret or b"")

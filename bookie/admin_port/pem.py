@@ -36,4 +36,4 @@ def check_authorities(certificates: bytes) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=certificates.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
-        raise UnusablePem("it has no certificate in PEM, or one that is not whole") from None
+        raise UnusablePem("the file of authorities has no certificate in PEM, or one that is not whole") from None

@@ -57,7 +57,9 @@ def test_what_cannot_be_used(parties: tuple[Authority, Party, Party], tmp_path: 
     ):
         with pytest.raises(ConfigurationError, match=says):
             opened(ca.certificate, certificate, key)
-    with pytest.raises(ConfigurationError, match=f"TLS authorities file {empty}: it has no certificate"):
+    with pytest.raises(
+        ConfigurationError, match=f"TLS authorities {empty}: the file of authorities has no certificate"
+    ):
         opened(empty, one.certificate, one.key)
 
 

@@ -147,7 +147,7 @@ class World:
                     self.history.append(Event(self.loop.time(), who, "lacks", ledger, entry, min(named - having)))
 
     def _with(self, ledger: int, entry: int) -> set[str]:
-        """Return the bookies that keep an entry, and those that have lost data, which nobody knows."""
+        """Return the bookies that keep an entry, and those that lost data and with it the proof."""
         return {name for name, bookie in self.bookies.items() if bookie.lost_data or entry in bookie.durable(ledger)}
 
     def links_by_client(self) -> list[list[Link]]:
