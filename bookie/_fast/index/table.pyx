@@ -151,14 +151,34 @@ cdef Status link(RunWriter* writer, const IndexRun* piece, RunKey* next) noexcep
 # --- puts ---
 
 cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil:
+    cdef Place before
     cdef Status status
     if run.count == 0 or run.count > RUN_SLOTS_MAX or run.first < 0 or run.first > INT64_MAX - run.count:
         return BAD_REQUEST
     if run.lengths[0] == 0 or run.lengths[run.count - 1] == 0:
         return BAD_REQUEST
+    status = find(writer.cursor, RunKey(run.ledger, run.first), False, &before)
+    if status != OK:
+        return status
+    if is_apart(&before.run, run):
+        return put_after(writer, &before, run)
     memset(writer.new_occupied, 0, run.count)
     status = make_way(writer, run)
     return status if status != OK else put_pieces(writer, run, writer.new_occupied)
+
+
+cdef inline bint is_apart(const StoredRun* before, const IndexRun* run) noexcept nogil:
+    """Return whether `run` touches no stored run, given the one before its first entry."""
+    cdef bint follows = not (before.count and before.ledger == run.ledger and before.first + before.count > run.first)
+    return follows and key_before(RunKey(run.ledger, run.first + run.count - 1), before.next)
+
+
+cdef Status put_after(RunWriter* writer, Place* before, const IndexRun* run) noexcept nogil:
+    """Store a run that touches no other one, as most do, where the search for the run before it ended."""
+    cdef IndexRun piece = run[0]
+    cdef RunKey next = before.run.next
+    cdef Status status = relink(writer, before, RunKey(run.ledger, run.first))
+    return status if status != OK else run_put_values(writer, &piece, next)
 
 
 cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil:
@@ -260,7 +280,7 @@ cdef Status run_put_values(RunWriter* writer, IndexRun* piece, RunKey next) noex
         packed = run_pack(piece, next, key, value, &size)
         k.mv_size, k.mv_data = RUN_KEY_BYTES, key
         v.mv_size, v.mv_data = size, value
-        status = mdb_status(mdb.put(writer.txn, writer.table, &k, &v, 0))
+        status = mdb_status(mdb.cursor_put(writer.cursor, &k, &v, 0))
         if status != OK:
             return status
         drop_slots(piece, packed)

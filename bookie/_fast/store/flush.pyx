@@ -43,15 +43,18 @@ from bookie._fast.entrylog.set cimport (
 )
 from bookie._fast.index.location cimport (
     RUN_SLOTS_MAX,
+    IndexReader,
     IndexRun,
     index_abort,
     index_begin,
     index_commit,
     index_put_run,
+    index_reader,
+    index_reader_free,
 )
 from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_put, ledgers_settle
 from bookie._fast.store.kept_halves cimport kept_renew, kept_trim
-from bookie._fast.store.last_entry cimport learn_last_alone
+from bookie._fast.store.last_entry cimport learn_last
 from bookie._fast.store.ledger_table cimport Ledger, ledger_take_closed
 from bookie._fast.store.spare_half cimport spare_await, spare_clear, spare_leave
 from bookie._fast.store.stores cimport SHARDS, Shard, shard_of
@@ -224,6 +227,7 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
     """Drop cached reads of ledgers whose older entries were overwritten, since they may be stale. A ledger whose last
     entry this process had not looked up counts as overwritten once.
     """
+    cdef IndexReader* reader = NULL
     cdef uint32_t i
     cdef Shard* shard
     cdef LedgerRuns* cached
@@ -237,7 +241,12 @@ cdef void forget_overridden(Store* store, const Flushing* flushing) noexcept nog
         if cached != NULL:
             map_remove(&shard.cached, flushing.ledgers[i].ledger)
         pthread_mutex_unlock(&shard.lock)
-        learn_last_alone(store, flushing.ledgers[i].ledger)
+        if reader == NULL:
+            reader = index_reader(store.index)
+        if reader != NULL:
+            learn_last(store, reader, flushing.ledgers[i].ledger)
+    if reader != NULL:
+        index_reader_free(reader)
 
 
 cdef uint32_t take_closed(Shard* shard, int64_t* ids) noexcept nogil:

@@ -11,5 +11,3 @@ from bookie._fast.store.stores cimport Store
 
 # Look it up. OK, also for an unknown ledger; IO_ERROR if the index cannot be read, with nothing learnt.
 cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noexcept nogil
-# The same with a new reader for this look-up only.
-cdef Status learn_last_alone(Store* store, int64_t ledger_id) noexcept nogil

@@ -3,7 +3,7 @@ from bookie._fast.base.op_stats cimport op_note_shared
 from bookie._fast.base.planted cimport PLANT_LAST_AFTER_ERROR, bk_planted
 from bookie._fast.base.sync cimport now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport IO_ERROR, NO_ENTRY, OK
-from bookie._fast.index.location cimport index_last, index_reader, index_reader_free
+from bookie._fast.index.location cimport index_last
 from bookie._fast.store.ledger_table cimport Ledger, ledger_find
 from bookie._fast.store.stores cimport Shard, shard_of
 
@@ -34,13 +34,3 @@ cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noe
         ledger.last_known = True
     pthread_mutex_unlock(&shard.lock)
     return OK
-
-
-cdef Status learn_last_alone(Store* store, int64_t ledger_id) noexcept nogil:
-    cdef IndexReader* reader = index_reader(store.index)
-    cdef Status status
-    if reader == NULL:
-        return IO_ERROR
-    status = learn_last(store, reader, ledger_id)
-    index_reader_free(reader)
-    return status
