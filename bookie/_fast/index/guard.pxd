@@ -10,6 +10,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.branch_sums cimport BranchSums
+from bookie._fast.index.codec cimport RUN_KEY_BYTES
 from bookie._fast.index.commit_value cimport CommitValue
 from bookie._fast.index.lmdb_pages cimport TREE_DEPTH_MOST, Meta, PageFile, Tree
 
@@ -41,6 +42,11 @@ cdef struct Guard:
     uint64_t[TREE_DEPTH_MOST] pictured      # their numbers; 0 for none
     const BranchSums* sums       # of the branches of TABLE_LOCATIONS; NULL if unknown
     bint summed                  # the range being checked is in that table
+    # Since the transaction began, a leaf of TABLE_LOCATIONS and its neighbours were checked; the keys that belong to it
+    # are in [leaf_first, leaf_end).
+    bint leaf_known
+    uint8_t[RUN_KEY_BYTES] leaf_first
+    uint8_t[RUN_KEY_BYTES] leaf_end
 
 cdef const char** TABLE_NAMES
 

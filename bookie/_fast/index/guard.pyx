@@ -7,7 +7,7 @@ from posix.unistd cimport pread
 from bookie._fast.base.crc cimport crc32c
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, OK
 from bookie._fast.index.branch_sums cimport sums_hold
-from bookie._fast.index.codec cimport fence_unpack
+from bookie._fast.index.codec cimport RUN_KEY_BYTES, fence_unpack
 from bookie._fast.index.commit_value cimport COMMIT_KEY, COMMIT_KEY_BYTES, commit_share, commit_unpack
 from bookie._fast.index.lmdb_pages cimport (
     META_BYTES,
@@ -261,6 +261,7 @@ cdef Status guard_begin(Guard* guard) noexcept nogil:
     memset(guard.sound, 0, guard.sound_bytes)
     memset(guard.edges, 0, guard.sound_bytes)
     memset(guard.pictured, 0, sizeof(guard.pictured))
+    guard.leaf_known = False
     if guard.images == NULL:
         guard.images = <uint8_t*> malloc(<size_t> TREE_DEPTH_MOST * guard.file.page_bytes)
     return OK if guard.images != NULL else NO_MEMORY
@@ -314,8 +315,32 @@ cdef Status guard_range(Guard* guard, uint32_t table, const uint8_t* low, const 
         return OK
     if tree.depth == 0 or tree.depth > TREE_DEPTH_MOST:
         return CORRUPT
+    if table == TABLE_LOCATIONS:
+        if in_leaf(guard, low, high):
+            return OK
+        guard.leaf_known = False
     status = visit(guard, tree.root, tree.depth, guard.images, low, high, key_size, NULL, NULL)
+    if status != OK:
+        guard.leaf_known = False
     return CORRUPT if status == IO_ERROR else status
+
+
+cdef inline bint in_leaf(const Guard* guard, const uint8_t* low, const uint8_t* high) noexcept nogil:
+    """Return whether runs with these keys belong to the leaf that was checked last."""
+    return (guard.leaf_known and memcmp(low, guard.leaf_first, RUN_KEY_BYTES) >= 0
+            and memcmp(high, guard.leaf_end, RUN_KEY_BYTES) < 0)
+
+
+cdef void note_leaf(Guard* guard, const Node* first, const Node* end) noexcept nogil:
+    """Remember that the leaf with keys in [first, end) was checked. NULL: there is no other leaf on that side."""
+    memset(guard.leaf_first, 0, RUN_KEY_BYTES)
+    memset(guard.leaf_end, 0xff, RUN_KEY_BYTES)
+    guard.leaf_known = ((first == NULL or first.key_size == RUN_KEY_BYTES)
+                        and (end == NULL or end.key_size == RUN_KEY_BYTES))
+    if guard.leaf_known and first != NULL:
+        memcpy(guard.leaf_first, first.key, RUN_KEY_BYTES)
+    if guard.leaf_known and end != NULL:
+        memcpy(guard.leaf_end, end.key, RUN_KEY_BYTES)
 
 
 cdef Status committed(const Guard* guard, uint64_t number, uint8_t* page) noexcept nogil:
@@ -408,6 +433,8 @@ cdef Status visit(Guard* guard, uint64_t number, uint32_t levels, uint8_t* page,
             right = &following
         status = visit(guard, node.child, levels - 1, page + guard.file.page_bytes, within, high, key_size, left,
                        right)
+        if levels == 2 and within != NULL and begin == stop and key_size == RUN_KEY_BYTES:
+            note_leaf(guard, left, right)
         i = count - 1 if low == NULL and i == 0 else i + 1
     if status == OK and low == NULL:
         guard.edges[number >> 3] |= bit

@@ -1,7 +1,7 @@
 """Pages of LMDB 0.9, little-endian, with the layout of its mdb.c (struct MDB_meta, MDB_page, MDB_node, MDB_db)."""
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memchr, memcmp, memcpy, memset
 from posix.types cimport off_t
 from posix.unistd cimport pread
 
@@ -225,7 +225,7 @@ cdef Status page_check(const uint8_t* page, uint32_t page_bytes, uint64_t number
     cdef uint32_t lower = u16(page + AT_LOWER)
     cdef uint32_t upper = u16(page + AT_UPPER)
     cdef bint branch = flags == FLAG_BRANCH
-    cdef uint32_t count, at, size, i, unit
+    cdef uint32_t count, at, size, i
     cdef uint32_t total = 0
     cdef Node node
     if u64(page) != number or (not branch and flags != FLAG_LEAF) or lower & 1 or upper & 1:
@@ -243,10 +243,9 @@ cdef Status page_check(const uint8_t* page, uint32_t page_bytes, uint64_t number
         size = node_bytes(page + at, branch)
         if size > page_bytes - at:
             return CORRUPT
-        for unit in range(at // 2, (at + size) // 2):
-            if taken[unit]:
-                return CORRUPT
-            taken[unit] = 1
+        if memchr(taken + at // 2, 1, size // 2) != NULL:
+            return CORRUPT
+        memset(taken + at // 2, 1, size // 2)
         total += size
         page_node(page, i, &node)
         if branch and not 2 <= node.child <= last:
