@@ -37,5 +37,7 @@ cdef void chained_put(ByLedger* table, Chained* thing) noexcept nogil
 cdef void chained_drop(ByLedger* table, Chained* thing) noexcept nogil
 # Remove all items, passing each to `let_go`, which frees it. The buckets stay.
 cdef void chained_clear(ByLedger* table, LetGo let_go) noexcept nogil
+# Remove all items, which the caller frees. The buckets stay.
+cdef void chained_forget(ByLedger* table) noexcept nogil
 # Free the buckets of a table without items, and zero it.
 cdef void chained_free(ByLedger* table) noexcept nogil

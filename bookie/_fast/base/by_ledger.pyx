@@ -75,6 +75,10 @@ cdef void chained_clear(ByLedger* table, LetGo let_go) noexcept nogil:
             following = at.next
             let_go(at)
             at = following
+    chained_forget(table)
+
+
+cdef void chained_forget(ByLedger* table) noexcept nogil:
     memset(table.buckets, 0, table.size * sizeof(Chained*))
     table.count = 0
 

@@ -1,13 +1,13 @@
 """The directory of runs: which entries of a ledger are in memory, and where.
 
 A Run is a view of consecutive slots of one page, with ascending ids. The runs of a ledger are sorted and never
-overlap, so a batch read over a run is a slice, found by arithmetic. They are kept in chunks of bounded size, so that
-the cost of an operation does not grow with their number. Nothing here takes locks: the shard of the ledger (module
-`store.stores`) guards its runs.
+overlap, so a batch read over a run is a slice. They are kept in chunks of bounded size, so that the cost of an
+operation does not grow with their number. No locks: the ledger's shard (module `store.stores`) guards its runs.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.by_ledger cimport ByLedger, Chained
+from bookie._fast.base.slabs cimport Slabs
 from bookie._fast.cache.pages cimport Page
 
 cdef enum:
@@ -50,18 +50,17 @@ cdef struct LedgerRuns:
 
 cdef struct RunMap:
     ByLedger table
+    Slabs slabs              # with map_init_slabs, the ledgers' memory, which is returned when the map is cleared
 
 cdef struct Found:
-    # The result of `runs_find`.
     Run* run                 # NULL if the entry is not here
     uint32_t slot
     int64_t next_first       # first id of the next run above the entry; INT64_MAX if there is none
 
 cdef inline Run* runs_tail(const LedgerRuns* ledger) noexcept nogil:
     """Return the run with the highest ids, or NULL."""
-    if ledger.chunk_count == 0:
-        return NULL
-    return &ledger.chunks[ledger.chunk_count - 1].runs[ledger.chunks[ledger.chunk_count - 1].count - 1]
+    cdef uint32_t chunks = ledger.chunk_count
+    return &ledger.chunks[chunks - 1].runs[ledger.chunks[chunks - 1].count - 1] if chunks else NULL
 
 cdef inline Run* runs_next(const LedgerRuns* ledger, RunPlace* place) noexcept nogil:
     """Return the run at this place, which moves to the next one; NULL after the last. Zeros are the first place."""
@@ -79,9 +78,10 @@ cdef inline bint run_dense(const Run* run) noexcept nogil:
     return run.last - run.first == <int64_t> run.n - 1
 
 cdef bint map_init(RunMap* map) noexcept nogil
+cdef bint map_init_slabs(RunMap* map) noexcept nogil
 cdef void map_free(RunMap* map) noexcept nogil
 cdef void map_clear(RunMap* map) noexcept nogil
-# Make an empty map with as many buckets as `other`.
+# Make an empty map of the same kind and with as many buckets as `other`.
 cdef bint map_init_like(RunMap* map, const RunMap* other) noexcept nogil
 cdef LedgerRuns* map_find(const RunMap* map, int64_t ledger) noexcept nogil
 cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil

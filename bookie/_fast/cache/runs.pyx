@@ -1,38 +1,53 @@
 """Runs, and the hash table from ledgers to their runs. Guarded by the ledger's shard; no locks, no I/O here."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 
 from bookie._fast.base.by_ledger cimport (
     Chained,
     chained_clear,
     chained_drop,
     chained_find,
+    chained_forget,
     chained_free,
     chained_init,
     chained_init_like,
     chained_put,
 )
 from bookie._fast.base.planted cimport PLANT_BATCH_OVER_GAPS, bk_planted
+from bookie._fast.base.slabs cimport Slab, slab_item, slabs_clear, slabs_give_back, slabs_take
 from bookie._fast.cache.pages cimport Page, page_offset, slot_entry
 
 
 cdef bint map_init(RunMap* map) noexcept nogil:
+    memset(&map.slabs, 0, sizeof(map.slabs))
+    return chained_init(&map.table)
+
+
+cdef bint map_init_slabs(RunMap* map) noexcept nogil:
+    memset(&map.slabs, 0, sizeof(map.slabs))
+    map.slabs.item_bytes = sizeof(LedgerRuns)
     return chained_init(&map.table)
 
 
 cdef bint map_init_like(RunMap* map, const RunMap* other) noexcept nogil:
+    memset(&map.slabs, 0, sizeof(map.slabs))
+    map.slabs.item_bytes = other.slabs.item_bytes
     return chained_init_like(&map.table, &other.table)
 
 
-cdef void free_runs(Chained* thing) noexcept nogil:
-    cdef LedgerRuns* ledger = <LedgerRuns*> thing
+cdef inline void free_chunks(LedgerRuns* ledger) noexcept nogil:
+    """Free what a ledger has beside its own struct."""
     cdef uint32_t i
     for i in range(ledger.chunk_count):
         let_go(ledger, ledger.chunks[i].runs)
     if ledger.chunks != &ledger.chunk_own:
         free(ledger.chunks)
-    free(ledger)
+
+
+cdef void free_runs(Chained* thing) noexcept nogil:
+    free_chunks(<LedgerRuns*> thing)
+    free(thing)
 
 
 cdef inline void let_go(const LedgerRuns* ledger, Run* runs) noexcept nogil:
@@ -41,7 +56,20 @@ cdef inline void let_go(const LedgerRuns* ledger, Run* runs) noexcept nogil:
 
 
 cdef void map_clear(RunMap* map) noexcept nogil:
-    chained_clear(&map.table, free_runs)
+    cdef Slab* slab = map.slabs.newest
+    cdef LedgerRuns* ledger
+    cdef uint32_t i
+    if map.slabs.item_bytes == 0:
+        chained_clear(&map.table, free_runs)
+        return
+    while slab != NULL:
+        for i in range(slab.taken):
+            ledger = <LedgerRuns*> slab_item(&map.slabs, slab, i)
+            if ledger.chunk_count:
+                free_chunks(ledger)
+        slab = slab.older
+    slabs_clear(&map.slabs)
+    chained_forget(&map.table)
 
 
 cdef void map_free(RunMap* map) noexcept nogil:
@@ -58,7 +86,7 @@ cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil:
     cdef LedgerRuns* at = map_find(map, ledger)
     if at != NULL:
         return at
-    at = <LedgerRuns*> calloc(1, sizeof(LedgerRuns))
+    at = <LedgerRuns*> (slabs_take(&map.slabs) if map.slabs.item_bytes else calloc(1, sizeof(LedgerRuns)))
     if at == NULL:
         return NULL
     at.chained.ledger = ledger
@@ -70,8 +98,13 @@ cdef LedgerRuns* map_get(RunMap* map, int64_t ledger) noexcept nogil:
 
 cdef void map_remove(RunMap* map, int64_t ledger) noexcept nogil:
     cdef LedgerRuns* at = map_find(map, ledger)
-    if at != NULL:
-        chained_drop(&map.table, &at.chained)
+    if at == NULL:
+        return
+    chained_drop(&map.table, &at.chained)
+    if map.slabs.item_bytes:
+        free_chunks(at)
+        slabs_give_back(&map.slabs, at)
+    else:
         free_runs(&at.chained)
 
 

@@ -19,7 +19,7 @@ from bookie._fast.cache.runs cimport (
     map_find,
     map_free,
     map_get,
-    map_init,
+    map_init_slabs,
     map_remove,
     run_take,
     runs_drop_page,
@@ -176,7 +176,7 @@ cdef class WriteHalf:
     """One half with the runs of its ledgers, for tests; one thread. The data path keeps the runs in its shards."""
 
     def __cinit__(self, size: int):
-        if not half_init(&self.half, &self.region, size) or not map_init(&self.map):
+        if not half_init(&self.half, &self.region, size) or not map_init_slabs(&self.map):
             raise MemoryError
 
     def put(self, const uint8_t[::1] entry not None, *, tail: bool = False) -> bool:

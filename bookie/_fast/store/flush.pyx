@@ -3,7 +3,6 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
-from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.crash_steps cimport (
     STEP_APPENDED,
     STEP_CLEARED,
@@ -17,6 +16,7 @@ from bookie._fast.base.fatal cimport fatal_set
 from bookie._fast.base.file cimport iovec
 from bookie._fast.base.op_stats cimport op_note
 from bookie._fast.base.planted cimport PLANT_FAILED_HALF_LOST, bk_planted
+from bookie._fast.base.slabs cimport Slab, Slabs, slab_item
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_add_relaxed,
@@ -28,7 +28,7 @@ from bookie._fast.base.sync cimport (
 )
 from bookie._fast.base.types cimport IO_ERROR, LENGTH_PREFIX, NO_MEMORY, OK
 from bookie._fast.cache.pages cimport page_offset
-from bookie._fast.cache.runs cimport LedgerRuns, Run, RunMap, RunPlace, map_find, map_remove, runs_next
+from bookie._fast.cache.runs cimport LedgerRuns, Run, RunPlace, map_find, map_remove, runs_next
 from bookie._fast.cache.write cimport half_taken
 from bookie._fast.entrylog.set cimport (
     log_set_append,
@@ -103,24 +103,26 @@ cdef void swap(Store* store) noexcept nogil:
 
 cdef Status collect(Store* store, int64_t half, Flushing* flushing) noexcept nogil:
     """List the half's ledgers in order. Nothing changes the half any more."""
-    cdef uint32_t i, b
+    cdef uint32_t i, j
     cdef uint32_t ledgers = 0
-    cdef RunMap* map
-    cdef Chained* at
+    cdef const Slabs* slabs
+    cdef Slab* slab
+    cdef LedgerRuns* runs
     for i in range(SHARDS):
         ledgers += store.shards[i].halves[half].table.count
     flushing.ledgers = <Flushed*> malloc((ledgers + 1) * sizeof(Flushed))
     if flushing.ledgers == NULL:
         return NO_MEMORY
     for i in range(SHARDS):
-        map = &store.shards[i].halves[half]
-        for b in range(map.table.size):
-            at = map.table.buckets[b]
-            while at != NULL:
-                if (<LedgerRuns*> at).count:
-                    flushing.ledgers[flushing.count] = Flushed(at.ledger, <LedgerRuns*> at)
+        slabs = &store.shards[i].halves[half].slabs
+        slab = slabs.newest
+        while slab != NULL:
+            for j in range(slab.taken):
+                runs = <LedgerRuns*> slab_item(slabs, slab, j)
+                if runs.count:               # else it was removed
+                    flushing.ledgers[flushing.count] = Flushed(runs.chained.ledger, runs)
                     flushing.count += 1
-                at = at.next
+            slab = slab.older
     qsort(flushing.ledgers, flushing.count, sizeof(Flushed), by_ledger)
     return OK
 

@@ -6,7 +6,7 @@ from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.planted cimport PLANT_HALF_REUSED, bk_planted
 from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.cache.pages cimport Region
-from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init, map_init_like
+from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init_like, map_init_slabs
 from bookie._fast.cache.write cimport HUGE_BYTES, HUGE_LEAST, Half, half_init, half_reset, region_cut, region_unmap
 from bookie._fast.store.kept_list cimport KEPT_MOST, REGIONS_MOST
 from bookie._fast.store.storage cimport stores_want_back
@@ -90,7 +90,7 @@ cdef void drop_shard(Shard* shard) noexcept nogil:
     """Remove the oldest kept half from a shard. Adds do not wait while its runs are freed."""
     cdef RunMap empty
     cdef RunMap old
-    cdef bint taken = map_init(&empty)
+    cdef bint taken = map_init_slabs(&empty)
     pthread_mutex_lock(&shard.lock)
     shard.kept.count -= 1
     if taken:

@@ -34,7 +34,15 @@ from bookie._fast.cache.pages cimport Page
 from bookie._fast.cache.read cimport ring_free, ring_init, ring_set_segment
 from bookie._fast.cache.readahead cimport readahead_evicted, readahead_init, readahead_limits
 from bookie._fast.cache.rereads cimport rereads_free, rereads_init
-from bookie._fast.cache.runs cimport LedgerRuns, map_find, map_free, map_init, map_remove, runs_drop_page
+from bookie._fast.cache.runs cimport (
+    LedgerRuns,
+    map_find,
+    map_free,
+    map_init,
+    map_init_slabs,
+    map_remove,
+    runs_drop_page,
+)
 from bookie._fast.cache.stats cimport cache_counts, cache_ops, note_evicted
 from bookie._fast.cache.write cimport half_init, region_unmap
 from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
@@ -170,11 +178,12 @@ cdef class DirectoryStore:
         for i in range(SHARDS):
             pthread_mutex_init(&self.store.shards[i].lock, NULL)
             if not (ledgers_init(&self.store.shards[i].ledgers, &self.store.ledgers)
-                    and map_init(&self.store.shards[i].halves[0])
-                    and map_init(&self.store.shards[i].halves[1]) and map_init(&self.store.shards[i].cached)):
+                    and map_init_slabs(&self.store.shards[i].halves[0])
+                    and map_init_slabs(&self.store.shards[i].halves[1])
+                    and map_init(&self.store.shards[i].cached)):
                 raise MemoryError
             for j in range(KEPT_MOST):
-                if not map_init(&self.store.shards[i].kept.maps[j]):
+                if not map_init_slabs(&self.store.shards[i].kept.maps[j]):
                     raise MemoryError
         pthread_mutex_init(&self.store.writing, NULL)
         pthread_mutex_init(&self.store.job.lock, NULL)
