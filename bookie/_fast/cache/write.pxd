@@ -11,10 +11,6 @@ from bookie._fast.base.types cimport Status
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport RunMap
 
-cdef enum:
-    HUGE_BYTES = 2 << 20     # the operating system gives memory in pieces of this size to halves of
-    HUGE_LEAST = 32 << 20    # at least this size
-
 cdef struct Half:
     Region* region           # not owned; NULL: a flush has passed its memory on (module store.kept_halves)
     int64_t used             # atomic; bytes handed out to pages
@@ -28,10 +24,6 @@ cdef inline int64_t half_taken(const Half* half) noexcept nogil:
 
 # Make an empty half on new memory, which `region` then describes. It must not have any. Return False if there is none.
 cdef bint half_init(Half* half, Region* region, uint64_t size) noexcept nogil
-# Give the memory of a region back, if it has any.
-cdef void region_unmap(Region* region) noexcept nogil
-# Give the memory behind the first `keep` bytes back, which will be zeros when it is used again.
-cdef void region_cut(Region* region, uint64_t keep) noexcept nogil
 # Change the size of a half that is empty and not pinned. Return False if there is no memory, with nothing changed.
 cdef bint half_resize(Half* half, uint64_t size) noexcept nogil
 # Forget everything. The caller has seen region.pins at 0 and has cleared the run maps.

@@ -1,11 +1,11 @@
 """Halves of the write cache: memory, pages, puts."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from posix.mman cimport MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE, mmap, munmap
 
 from bookie._fast.base.bounds cimport ids_hold
 from bookie._fast.base.cursor cimport load_i64
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, bk_store
 from bookie._fast.base.types cimport BAD_REQUEST, FULL, LENGTH_PREFIX, NO_MEMORY, OK, TOO_MANY_REQUESTS
+from bookie._fast.cache.memory cimport region_map, region_unmap
 from bookie._fast.cache.pages cimport Page, page_append, page_init, page_offset
 from bookie._fast.cache.runs cimport (
     RUNS_BYTES,
@@ -29,46 +29,21 @@ from bookie._fast.cache.runs cimport (
     runs_tail,
 )
 
-cdef extern from "<sys/mman.h>" nogil:
-    int madvise(void*, size_t, int) noexcept
-    int MADV_HUGEPAGE
-    int MADV_DONTNEED
-
 cdef enum:
     PAGE_FIRST = 512         # and at least one entry: the first page of most of many ledgers is the only one
     PAGE_MOST = 1 << 20
     ALIGN = 64
-    PAGE_BYTES = 4096        # of the operating system
     RUNS_MOST = 16384        # per ledger and half: limits the cost of an entry that arrives out of order
 
 
 cdef bint half_init(Half* half, Region* region, uint64_t size) noexcept nogil:
-    cdef void* base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-    if base == MAP_FAILED:
+    if not region_map(region, size):
         return False
-    if size >= HUGE_LEAST:
-        madvise(base, size, MADV_HUGEPAGE)
-    region.base = <uint8_t*> base
-    region.size = size
     region.of_write_cache = True
-    bk_store(&region.pins, 0)
     bk_store(&half.used, 0)
-    region.touched = 0
     half.region = region
     half_reset(half)
     return True
-
-
-cdef void region_unmap(Region* region) noexcept nogil:
-    if region.base != NULL:
-        munmap(region.base, region.size)
-        region.base = NULL
-
-
-cdef void region_cut(Region* region, uint64_t keep) noexcept nogil:
-    keep = (keep + PAGE_BYTES - 1) & ~<uint64_t> (PAGE_BYTES - 1)
-    if keep < region.size:
-        madvise(region.base + keep, region.size - keep, MADV_DONTNEED)
 
 
 cdef bint half_resize(Half* half, uint64_t size) noexcept nogil:

@@ -5,9 +5,17 @@ from libc.string cimport memmove
 from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.planted cimport PLANT_HALF_REUSED, bk_planted
 from bookie._fast.base.sync cimport bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.cache.memory cimport (
+    HUGE_BYTES,
+    HUGE_LEAST,
+    region_cut,
+    region_map,
+    region_pass_on,
+    region_unmap,
+)
 from bookie._fast.cache.pages cimport Region
 from bookie._fast.cache.runs cimport RunMap, map_clear, map_free, map_init_like, map_init_slabs
-from bookie._fast.cache.write cimport HUGE_BYTES, HUGE_LEAST, Half, half_init, half_reset, region_cut, region_unmap
+from bookie._fast.cache.write cimport Half, half_init, half_reset
 from bookie._fast.store.kept_list cimport KEPT_MOST, REGIONS_MOST
 from bookie._fast.store.storage cimport stores_want_back
 from bookie._fast.store.stores cimport SHARDS, Shard
@@ -17,7 +25,7 @@ cdef extern from "<unistd.h>" nogil:
 
 cdef enum:
     TICK_US = 500                # between two looks at the pins
-    WASTE_SHARE = 4              # memory that a kept half does not use is given back if it is more than this part of it
+    WASTE_SHARE = 4              # memory that a kept half does not use is much if it is more than this part of it
 
 
 cdef uint64_t memory_of(const Half* half) noexcept nogil:
@@ -129,6 +137,23 @@ cdef Region* unused_region(Store* store) noexcept nogil:
     return NULL
 
 
+cdef void save_memory(Store* store, Region* region, uint64_t keep) noexcept nogil:
+    """Keep a region's memory behind the first `keep` bytes for the next halves, as far as it can be moved."""
+    cdef Region* spare = &store.kept.spare
+    if spare.base != NULL or region_map(spare, <uint64_t> bk_load(&store.kept.bytes_max)):
+        region_pass_on(region, keep, spare)
+
+
+cdef void cut_waste(Store* store, Half* half) noexcept nogil:
+    """Take the memory behind the pages of a half that takes no more adds. What could not be moved and is much is given
+    back.
+    """
+    cdef uint64_t used = <uint64_t> bk_load(&half.used)
+    save_memory(store, half.region, used)
+    if half.region.touched > used + used // WASTE_SHARE + HUGE_BYTES:
+        region_cut(half.region, used)
+
+
 cdef bint kept_renew(Storage* stores, Store* store) noexcept nogil:
     cdef int64_t active = bk_load(&store.active)
     cdef Half* half = &store.halves[active ^ 1]
@@ -138,36 +163,44 @@ cdef bint kept_renew(Storage* stores, Store* store) noexcept nogil:
         return True
     while too_many(store, filled):
         if region != NULL:
+            save_memory(store, region, 0)
             region_unmap(region)
         region = drop_oldest(stores, store)
         if region == NULL:
             return False
     if region == NULL:
         region = unused_region(store)
-        if half_init(half, region, filled.region.size):
-            return True
-        region = drop_oldest(stores, store)      # no memory: there is one at least, which this half has become
+        if not half_init(half, region, filled.region.size):
+            region = drop_oldest(stores, store)      # there is one at least, which this half has become
+            if region == NULL:
+                return False
     half.region = region
-    return region != NULL
+    if store.kept.spare.base != NULL:
+        region_pass_on(&store.kept.spare, 0, region)
+    return True
 
 
-cdef void cut_waste(Half* half) noexcept nogil:
-    """Give the memory behind the pages of a half that takes no more adds back, if that is much."""
-    cdef Region* region = half.region
-    cdef uint64_t used = <uint64_t> bk_load(&half.used)
-    if region.touched > used + used // WASTE_SHARE:
-        region_cut(region, used)
-        region.touched = used
+cdef void trim_spare(Store* store, const Half* beside) noexcept nogil:
+    """Give memory back that would be too much together with the kept halves and this one."""
+    cdef Region* spare = &store.kept.spare
+    cdef uint64_t most = <uint64_t> bk_load(&store.kept.bytes_max)
+    most -= min(kept_memory(store) + memory_of(beside), most)
+    if spare.size >= HUGE_LEAST:
+        most &= ~<uint64_t> (HUGE_BYTES - 1)
+    if spare.base != NULL and spare.touched > most:
+        region_cut(spare, most)
 
 
 cdef bint kept_trim(Storage* stores, Store* store) noexcept nogil:
     cdef Half* half = &store.halves[bk_load(&store.active) ^ 1]
     cdef Region* region
     if bk_load(&store.kept.bytes_max):
-        cut_waste(half)
+        cut_waste(store, half)
     while too_many(store, half):
         region = drop_oldest(stores, store)
         if region == NULL:
             return False
+        save_memory(store, region, 0)
         region_unmap(region)
+    trim_spare(store, half)
     return True

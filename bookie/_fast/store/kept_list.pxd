@@ -20,3 +20,4 @@ cdef struct KeptHalves:
     int64_t bytes                # atomic; the memory that they take
     int64_t bytes_max            # atomic; what they and the half that is flushed may take; 0: none are kept
     Region regions[REGIONS_MOST]     # the memory of all halves, those that are not kept included; unused without `base`
+    Region spare                 # memory that no half has at present; of the thread that flushes the directory

@@ -5,6 +5,7 @@ from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.sync cimport bk_load, bk_store
 from bookie._fast.base.types cimport LENGTH_PREFIX, OK, Status
+from bookie._fast.cache.memory cimport region_unmap
 from bookie._fast.cache.pages cimport Region, page_offset
 from bookie._fast.cache.runs cimport (
     Found,
@@ -18,7 +19,7 @@ from bookie._fast.cache.runs cimport (
     runs_find,
     runs_next,
 )
-from bookie._fast.cache.write cimport Half, half_init, half_put, half_taken, page_for, region_unmap
+from bookie._fast.cache.write cimport Half, half_init, half_put, half_taken, page_for
 from bookie._fast.store.stores cimport SHARDS
 
 cdef enum:

@@ -7,6 +7,7 @@ import os
 
 import numpy
 
+from bookie._fast.cache.memory cimport region_unmap
 from bookie._fast.cache.readahead import POLICIES
 
 from bookie._fast.base.bounds cimport LAC_PACKET_MIN, valid_lac
@@ -44,7 +45,7 @@ from bookie._fast.cache.runs cimport (
     runs_drop_page,
 )
 from bookie._fast.cache.stats cimport cache_counts, cache_ops, note_evicted
-from bookie._fast.cache.write cimport half_init, region_unmap
+from bookie._fast.cache.write cimport half_init
 from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open, log_ids_next, log_ids_open_count
 from bookie._fast.entrylog.set cimport log_set, log_set_counts, log_set_free, log_set_stats
 from bookie._fast.entrylog.writer cimport readers_free, readers_new
@@ -366,6 +367,7 @@ cdef class DirectoryStore:
                 map_free(&self.store.shards[i].kept.maps[j])
         for i in range(REGIONS_MOST):
             region_unmap(&self.store.kept.regions[i])
+        region_unmap(&self.store.kept.spare)
         ring_free(&self.store.ring)
         rereads_free(&self.store.cache.rereads)
         free(self.store)
