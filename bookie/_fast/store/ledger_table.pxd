@@ -15,12 +15,12 @@ cdef enum Change:
 
 cdef struct Ledger:
     Chained chained
-    uint8_t* key             # owned
+    uint8_t* key             # owned; `key_own` if it fits
+    uint8_t[20] key_own          # keys of the protocol have this size
     uint32_t key_size
     uint8_t* explicit_lac    # owned; the client's packet, or NULL
     uint32_t explicit_lac_size
-    bint fenced
-    bint limbo
+    bint fenced, limbo
     uint8_t quarantine       # a QuarantineReason: the first one, or NOT_QUARANTINED
     bint lagging             # the journal has entries of it for which there was no room yet: module store.replay
     bint key_logged          # this process's journal holds the key record

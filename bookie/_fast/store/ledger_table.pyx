@@ -53,7 +53,7 @@ cdef bint ledgers_init(LedgerMap* map, LedgerCounts* counts) noexcept nogil:
 
 cdef void free_ledger(Chained* thing) noexcept nogil:
     cdef Ledger* ledger = <Ledger*> thing
-    free(ledger.key)
+    free_key(ledger)
     free(ledger.explicit_lac)
     free(ledger)
 
@@ -179,15 +179,22 @@ cdef void ledger_remove(LedgerMap* map, Ledger* ledger) noexcept nogil:
 
 
 cdef bint ledger_set_key(Ledger* ledger, const uint8_t* key, uint32_t key_size) noexcept nogil:
-    cdef uint8_t* copy = <uint8_t*> malloc(key_size if key_size else 1)
+    cdef uint8_t* copy = <uint8_t*> ledger.key_own
+    if key_size > sizeof(ledger.key_own):
+        copy = <uint8_t*> malloc(key_size)
     if copy == NULL:
         return False
     if key_size:
         memcpy(copy, key, key_size)
-    free(ledger.key)
+    free_key(ledger)
     ledger.key = copy
     ledger.key_size = key_size
     return True
+
+
+cdef inline void free_key(Ledger* ledger) noexcept nogil:
+    if ledger.key != <uint8_t*> ledger.key_own:
+        free(ledger.key)
 
 
 cdef bint ledger_set_lac(Ledger* ledger, const uint8_t* packet, uint32_t size) noexcept nogil:
