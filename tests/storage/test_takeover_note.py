@@ -1,6 +1,7 @@
 """Test the note that a takeover leaves in our index: which journals there were, so that a later Java bookie shows."""
 
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from bookie.errors import StartRefused
 from bookie.storage.layout import INDEX_NAME
 from bookie.storage.takeover import take_over
+from bookie.storage.takeover.disks import note_journals
 from tests.storage.opened import Opened
 from tests.storage.test_takeover import java_disks, put_journal, where
 
@@ -30,6 +32,31 @@ def test_a_sound_note_lets_the_bookie_start(tmp_path: Path, note: Path) -> None:
     take_over(**where(tmp_path)).close()
     note.write_text(row)
     take_over(**where(tmp_path)).close()
+
+
+def test_the_size_depends_on_the_rows_alone(tmp_path: Path, note: Path) -> None:
+    """Notes with rows of the same length have the same size, whatever their checksum is."""
+    sizes = set()
+    for number in range(0x80, 0x100):
+        put_journal(tmp_path, number)
+        note_journals(note.parent, [tmp_path / "journal-0" / "current"])
+        sizes.add(note.stat().st_size)
+    assert len(sizes) == 1
+
+
+@pytest.mark.parametrize("written", ["%x crc32", "%08x crc32"])
+def test_a_checksum_counts_with_and_without_its_leading_zeros(tmp_path: Path, note: Path, written: str) -> None:
+    """The note has a checksum of eight digits; earlier versions wrote it without the zeros at its beginning."""
+    number = next(number for number in range(1 << 20) if zlib.crc32(b"%x /other\n" % number) < 1 << 20)
+    row = f"{number:x} /other\n"
+    rows = f"{note.read_text().splitlines()[0]}\n"
+    assert note.read_text() == f"{rows}{zlib.crc32(rows.encode()):08x} crc32\n"
+    note.write_text(f"{row}{written % zlib.crc32(row.encode())}\n")
+    with pytest.raises(StartRefused, match="ran here after this one"):
+        take_over(**where(tmp_path))
+    note.write_text(f"{row}{written % (zlib.crc32(row.encode()) ^ 1)}\n")
+    with pytest.raises(StartRefused, match="is damaged"):
+        take_over(**where(tmp_path))
 
 
 def test_any_flipped_bit_refuses_the_start_or_changes_nothing(tmp_path: Path, note: Path) -> None:

@@ -146,7 +146,7 @@ def _read_taken_over(index: Path, journal_dirs: list[Path]) -> dict[str, int]:
     found = [NOTE_ROW.fullmatch(row) for row in rows]
     # Notes of earlier versions have no checksum, nor have those that an operator writes.
     summed = bool(rows) and rows[-1].endswith(b" crc32\n")
-    if None in found or (summed and rows[-1] != _checksum(b"".join(rows[:-1]))):
+    if None in found or (summed and int(rows[-1].split()[0], 16) != zlib.crc32(b"".join(rows[:-1]))):
         now = _note_rows(journal_dirs)
         lines = "".join(f"\n{line}" for line in now)
         raise StartRefused(
@@ -158,7 +158,8 @@ def _read_taken_over(index: Path, journal_dirs: list[Path]) -> dict[str, int]:
 
 
 def _checksum(rows: bytes) -> bytes:
-    return b"%x crc32\n" % zlib.crc32(rows)
+    # Eight digits, so that the file's size depends on the rows alone. Notes of earlier versions omit leading zeros.
+    return b"%08x crc32\n" % zlib.crc32(rows)
 
 
 def _note_rows(journal_dirs: list[Path]) -> list[str]:
