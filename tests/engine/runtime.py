@@ -162,7 +162,7 @@ def build() -> Path:
     digest = hashlib.sha1(b"".join(parts) + sys.version.encode()).hexdigest()[:16]
     library = Path(tempfile.gettempdir()) / f"bookie-world-{os.getuid()}-{digest}.so"
     if not library.exists():
-        made = library.with_suffix(f".{os.getpid()}")
+        made = library.with_suffix(f".{Path('/proc/self').readlink()}")
         flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
         flags.append("-I" + sysconfig.get_path("include"))
         subprocess.run(["gcc", *flags, "-o", made, *sources, "-ldl", "-lpthread"], check=True)

@@ -2,7 +2,6 @@
 write it into cookies and metadata, and a world depends on their sizes.
 """
 
-import os
 from pathlib import Path
 
 __all__ = ["base", "scratch"]
@@ -18,4 +17,5 @@ def base() -> Path:
 
 def scratch(kind: str) -> Path:
     """Return the path of a directory for a world of this kind that no other process uses."""
-    return Path(f"{base()}/bookie-{kind}-{os.getpid()}-".ljust(PATH_LENGTH, "x"))
+    number = Path("/proc/self").readlink()  # os.getpid() gives the same number in each namespace of process ids
+    return Path(f"{base()}/bookie-{kind}-{number}-".ljust(PATH_LENGTH, "x"))

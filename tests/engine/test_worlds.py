@@ -8,11 +8,13 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 SECONDS = int(os.environ.get("BOOKIE_ENGINE_SECONDS", "60"))
 NEW = int(os.environ.get("BOOKIE_NEW_SEEDS") or random.SystemRandom().randrange(1 << 40))
 """Where the new seeds begin; `make sim` draws and prints it, so that all processes of a run know the same."""
@@ -31,10 +33,12 @@ def seeds_of(name: str) -> str:
     return ",".join(line.split()[0] for line in lines if line[0] != "#")
 
 
-def played(*arguments: str, module: str = "tests.engine", within: Sequence[str] = ()) -> str:
+def played(
+    *arguments: str, module: str = "tests.engine", within: Sequence[str] = (), directory: Path | None = None
+) -> str:
     """Play seeds in a process of their own, check that no world has a finding, and return what was printed."""
     command = [*within, sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory)
     assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
     return done.stdout
 
@@ -54,13 +58,21 @@ def played_for_the_first_time(first: int, *, module: str = "tests.engine") -> No
     pytest.xfail(f"rare findings, to be mended and added to seeds.txt: {module} {'; '.join(findings)}")
 
 
-def hashes_of_two(*arguments: str, module: str = "tests.engine") -> list[list[str]]:
-    """Play seeds twice, the second time with other addresses of all objects, and with the shortest process ids if the
-    system permits. Return the hashes of the worlds of each time.
+def hashes_of_two(*arguments: str, elsewhere: Path, module: str = "tests.engine") -> list[list[str]]:
+    """Play seeds twice, the second time with other addresses of all objects, with paths of another length to the
+    working directory and to that of temporary files, and with the shortest process ids if the system permits.
+
+    Return the hashes of the worlds of each time.
     """
     permitted = subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
-    other = [*(NAMESPACE if permitted else ()), "env", "PYTHONMALLOC=malloc"]
-    outputs = [played(*arguments, "--hashes", module=module, within=within) for within in ((), other)]
+    temporary = elsewhere / "temporary"  # the same directory by a longer path, where the modules are compiled already
+    temporary.symlink_to(tempfile.gettempdir())
+    names = {"PYTHONMALLOC": "malloc", "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
+    other = [*(NAMESPACE if permitted else ()), "env", *(f"{name}={value}" for name, value in names.items())]
+    outputs = [
+        played(*arguments, "--hashes", module=module, within=within, directory=directory)
+        for within, directory in (((), ROOT), (other, elsewhere))
+    ]
     return [re.findall("^hash of .*$", output, re.MULTILINE) for output in outputs]
 
 
@@ -90,15 +102,23 @@ def test_mostly_dead_logs_are_compacted() -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", ["1", *(pytest.param(seed, marks=pytest.mark.thorough) for seed in ("17", "25", "37"))]
+    "arguments",
+    [
+        "1",
+        "41000007 --world taken_over",
+        *(
+            pytest.param(seed, marks=pytest.mark.thorough)
+            for seed in ("17", "25", "37", "41000007", "0:9 --world rotting")
+        ),
+    ],
 )
-def test_a_seed_is_always_the_same_world(seed: str) -> None:
-    """Two processes play a seed call by call alike, with all threads, faults and times, whatever their process ids, and
-    wherever their objects lie.
+def test_a_seed_is_always_the_same_world(tmp_path: Path, arguments: str) -> None:
+    """Two processes play a seed call by call alike, with all threads, faults and times, whatever their process ids,
+    wherever their objects lie, and however long the paths of their directories are.
     """
-    first, second = hashes_of_two(seed)
+    first, second = hashes_of_two(*arguments.split(), elsewhere=tmp_path)
     assert first == second
-    assert len(first) == 1
+    assert first
 
 
 @pytest.mark.sim
@@ -112,12 +132,13 @@ def test_new_seeds(core: int) -> None:
     "arguments",
     ["0:2", "0:2 --world mark_kept", pytest.param("2:30", marks=pytest.mark.thorough)],
 )
-def test_a_cluster_in_one_world(arguments: str) -> None:
+def test_a_cluster_in_one_world(tmp_path: Path, arguments: str) -> None:
     """Real bookies are killed, cut off, filled up and left without power while the real client writes and recovers.
 
-    L1 to L10 hold, and two processes play a seed alike, whatever their process ids, and wherever their objects lie.
+    L1 to L10 hold, and two processes play a seed alike, whatever their process ids and directories, and wherever their
+    objects lie.
     """
-    first, second = hashes_of_two(*arguments.split(), module="tests.engine.cluster")
+    first, second = hashes_of_two(*arguments.split(), elsewhere=tmp_path, module="tests.engine.cluster")
     assert first == second
     assert first
 
