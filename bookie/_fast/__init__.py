@@ -12,7 +12,7 @@ The packages, lowest first. A module may use its own package and those that its 
     cache       pages and runs of records in memory: the write cache and the read cache
     store       ledger directories: adds, reads, checkpoints, replay and garbage collection
     server      connections, I/O loops, and the data port's requests
-    testing     disk faults that tests plan; not part of a release build
+    testing     disk faults that tests plan, and slow disks for measurements; not part of a release build
 
 Each module has a `.pxd`, which is its contract (units, owner, thread), and a `.pyx` with the bodies; a `.pyi` where
 Python uses it. C sources lie in `csrc`.

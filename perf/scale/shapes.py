@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["kind_of", "KINDS", "Shape", "SHAPES"]
+__all__ = ["kind_of", "KINDS", "ON_OWN_DISKS", "Shape", "SHAPES"]
 
 Work = Literal["adds", "batches"]
 KINDS = ("io", "journal", "flush", "read", "other")
@@ -46,3 +46,9 @@ SHAPES = (
     Shape("batches", 2, 2, 1, 1),
     Shape("batches", 2, 4, 1, 1),
 )
+
+ON_OWN_DISKS = tuple(
+    Shape("adds", 2, 2, journals, directories)
+    for journals, directories in ((1, 1), (2, 2), (4, 4), (1, 4), (2, 4), (4, 1), (4, 2))
+)
+"""What is measured where each journal and each ledger directory has a disk of its own, which is what is waited for."""

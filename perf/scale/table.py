@@ -1,14 +1,17 @@
-"""`python -m perf.scale.table`: the tables of docs/scale.md, of the newest line for each shape."""
+"""`python -m perf.scale.table`: the tables of docs/scale.md, of the newest line for each shape, and of the newest run
+with disks of their own.
+"""
 
 import json
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perf.markdown import head, line
-from perf.scale.shapes import KINDS, SHAPES
+from perf.scale.shapes import KINDS, ON_OWN_DISKS, SHAPES
 
-__all__ = ["ceilings", "LARGE", "Machine", "newest", "tables"]
+__all__ = ["ceilings", "LARGE", "Machine", "newest", "newest_on_own_disks", "of_own_disks", "tables"]
 
 Row = Mapping[str, Any]
 SHAPE = ("work", "cpus", "loops", "journals", "directories")
@@ -34,8 +37,9 @@ LARGE = Machine(cores=64, loops=16, journals=2, directories=10, disk_s=2e9, netw
 
 
 def newest(lines: Iterable[str]) -> list[Row]:
-    """Return the last row of each shape, in the order of the shapes."""
-    rows = {tuple(row[name] for name in SHAPE): row for row in map(json.loads, lines)}
+    """Return the last row of each shape on one disk, in the order of the shapes."""
+    found = (row for row in map(json.loads, lines) if "latency_ms" not in row)
+    rows = {tuple(row[name] for name in SHAPE): row for row in found}
     return [rows[key] for shape in SHAPES if (key := tuple(shape.row().values())) in rows]
 
 
@@ -80,6 +84,33 @@ def tables(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def newest_on_own_disks(lines: Iterable[str]) -> list[Row]:
+    """Return the rows of the last run in which each directory had a disk of its own."""
+    rows = [row for row in map(json.loads, lines) if "latency_ms" in row]
+    return [row for row in rows if row["card"]["date"] == rows[-1]["card"]["date"]]
+
+
+def of_own_disks(rows: Sequence[Row]) -> list[str]:
+    """Return the table of a run with own disks, medians for each shape, in Markdown. The last columns are the shares of
+    the disks' rate that were written.
+    """
+    columns = ("journals", "directories", "entries/s", "of one of each", "journals' disks", "directories' disks")
+    lines = head(columns)
+    base = _medians(rows, "entries_s", 1, 1)
+    for shape in ON_OWN_DISKS:
+        many = {"journals": shape.journals, "directories": shape.directories}
+        entries = _medians(rows, "entries_s", **many)
+        shares = [_medians(rows, f"{name}_mb_s", **many) / rows[0]["disk_mb_s"] / count for name, count in many.items()]
+        figures = [f"{entries:,.0f}", f"{entries / base:.1f}", *(f"{100 * share:.0f} %" for share in shares)]
+        lines.append(line([*map(str, many.values()), *figures]))
+    return lines
+
+
+def _medians(rows: Sequence[Row], name: str, journals: int, directories: int) -> float:
+    of = [row for row in rows if (row["journals"], row["directories"]) == (journals, directories)]
+    return float(statistics.median(row[name] for row in of))
+
+
 def _base(rows: Sequence[Row], work: str) -> Row:
     """Return the row of two CPUs and two loops, and one of everything else."""
     [found] = [row for row in rows if [row[name] for name in SHAPE] == [work, 2, 2, 1, 1]]
@@ -89,4 +120,5 @@ def _base(rows: Sequence[Row], work: str) -> Row:
 if __name__ == "__main__":
     from perf.scale.__main__ import ROWS
 
-    print("\n".join(tables(newest(ROWS.read_text().splitlines()))))
+    written = ROWS.read_text().splitlines()
+    print("\n".join([*tables(newest(written)), "", *of_own_disks(newest_on_own_disks(written))]))

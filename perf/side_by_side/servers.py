@@ -87,10 +87,13 @@ def seconds_to_answer(process: subprocess.Popen[bytes], port: int, since: float,
 
 @dataclass(slots=True)
 class OurBookie:
-    """Our bookie with embedded metadata. `environment` is added to the usual environment."""
+    """Our bookie with embedded metadata. `environment` is added to the usual environment; `program` are the arguments
+    of Python that run it.
+    """
 
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-c", "from bookie.server.main import main; main()")
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
@@ -134,7 +137,7 @@ class OurBookie:
         for name in ("", "metadata", "journal", "ledgers", "index"):
             (self.directory / name).mkdir(parents=True, exist_ok=True)
         conf = str(self._write_conf(settings))
-        command = [sys.executable, "-c", "from bookie.server.main import main; main()", "--conf", conf]
+        command = [sys.executable, *self.program, "--conf", conf]
         log = self.directory / "bookie.log"
         since = time.monotonic()
         with log.open("ab") as output:

@@ -4,9 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from perf.scale.__main__ import ROWS
-from perf.scale.shapes import SHAPES, kind_of
-from perf.scale.table import LARGE, ceilings, newest, tables
+import pytest
+
+from perf.scale.__main__ import ROWS, settings
+from perf.scale.disks import Disks
+from perf.scale.shapes import ON_OWN_DISKS, SHAPES, kind_of
+from perf.scale.table import LARGE, ceilings, newest, newest_on_own_disks, of_own_disks, tables
+from perf.side_by_side.drive import bkload
+from perf.side_by_side.servers import OurBookie
 
 ROOT = Path(__file__).resolve().parents[2]
 MICROS = {"io": 0.5, "journal": 0.2, "flush": 0.25, "other": 0.05}
@@ -40,8 +45,46 @@ def test_the_first_resource_to_end() -> None:
     assert dict(found)["10 flushers, a core each"] == 40e6
 
 
+def own(journals: int, directories: int, entries_s: int, date: str = "b") -> dict[str, Any]:
+    """A row of disks of their own, of which the journals' are three quarters busy and the directories' one half."""
+    written = {"journals_mb_s": 37.5 * journals, "directories_mb_s": 25 * directories}
+    disks: dict[str, Any] = {"latency_ms": 5.0, "disk_mb_s": 50, **written}
+    return row(journals=journals, directories=directories, entries_s=entries_s, **disks, card={"date": date})
+
+
+def test_own_disks_are_a_table_of_medians() -> None:
+    """Of the newest run only; such rows do not take the place of those on one disk."""
+    shapes = [(shape.journals, shape.directories) for shape in ON_OWN_DISKS]
+    rows = [own(1, 1, 7, date="a"), *(own(*shape, 1000 * shape[0] + more) for more in (0, 5, 900) for shape in shapes)]
+    lines = [json.dumps(one) for one in [row(), *rows]]
+    assert newest(lines) == [row()]
+    found = of_own_disks(newest_on_own_disks(lines))
+    assert found[2] == "| 1 | 1 | 1,005 | 1.0 | 75 % | 50 % |"
+    assert found[4] == "| 4 | 4 | 4,005 | 4.0 | 75 % | 50 % |"
+
+
+def test_a_bookie_on_slow_disks(tmp_path: Path) -> None:
+    """It serves from them, and what it writes is counted for the disk of each journal."""
+    pytest.importorskip("bookie._fast.testing.slow", reason="build with BOOKIE_FAULTS=1")
+    disks = Disks(latency_ms=0.1, mb_s=0)
+    server = OurBookie(tmp_path)
+    keys = settings(tmp_path, ON_OWN_DISKS[1])
+    disks.attach(server, keys)
+    try:
+        server.start(keys)
+        bkload("fill", port=server.port, size=1000, outstanding=4, connections=2, ledgers=2, entries=20)
+        written = disks.written(server)
+        assert len(written) == ON_OWN_DISKS[1].journals + ON_OWN_DISKS[1].directories
+        assert min(written[: ON_OWN_DISKS[1].journals]) >= 20_000
+    finally:
+        server.stop()
+
+
 def test_the_page_has_these_tables() -> None:
     """docs/scale.md shows what the results say."""
-    rows = newest(ROWS.read_text().splitlines())
+    lines = ROWS.read_text().splitlines()
+    page = (ROOT / "docs/scale.md").read_text()
+    rows = newest(lines)
     assert len(rows) == len(SHAPES)
-    assert "\n".join(tables(rows)) in (ROOT / "docs/scale.md").read_text()
+    assert "\n".join(tables(rows)) in page
+    assert "\n".join(of_own_disks(newest_on_own_disks(lines))) in page

@@ -1,4 +1,5 @@
-"""File operations that fail, tear and stall as planned, for tests only (`faulty`).
+"""File operations for tests and measurements only: those that fail, tear and stall as planned (`faulty`), and those
+that take as long as on slow disks (`slow`).
 
 Built with BOOKIE_FAULTS=1 and left out of a release build.
 
