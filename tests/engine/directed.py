@@ -33,6 +33,7 @@ __all__ = [
     "sealed",
     "sipping",
     "slow_readers",
+    "stalled",
     "taken_over",
     "unreadable",
     "unreadable_index",
@@ -42,6 +43,7 @@ __all__ = [
 
 LEDGERS = (3, 4, 7)
 LONG = (3, (1 << 32) + 3, (7 << 32) + 4)
+NINE = tuple(range(1, 10))
 MANY = tuple(range(1, 17))
 CALM = {"absent_ns": 0, "pause_at": 0, "full_from": NEVER, "full_to": NEVER, "short_io": 0}
 SMALL = {"flush_interval_ms": 20, "log_bytes_max": 16 * KIB, "log_per_ledger": False, "write_cache_bytes": 2 * MIB}
@@ -139,6 +141,49 @@ def collected(plan: Plan) -> Plan:
         for number in range(2)
     ]
     return _world(plan, *runs, file_bytes_max=64 * KIB, **SMALL)
+
+
+def stalled(plan: Plan) -> Plan:
+    """One of three ledger directories is on a disk whose calls take seconds, or a minute, while all of them
+    collect and compact beside adds, fences and reads, at times without space, and until a kill.
+    """
+    rng = _rng(plan)
+    runs = []
+    for number in range(2):
+        deleted = rng.sample(NINE, 5)
+        operations = [Operation(int(rng.uniform(0.1, 0.7) * S), "delete", ledger) for ledger in deleted]
+        world: dict[str, Any] = {}
+        if rng.random() < 0.4:
+            begin = int(rng.uniform(0.02, 0.5) * S)
+            world = {"full_from": begin, "full_to": begin + int(rng.choice((0.1, 1, 10)) * S)}
+        runs.append(
+            _run(
+                plan,
+                number,
+                _peers(plan, number, "writer", "writer", "fencer", "reader", "batch", ledgers=NINE, pause_ns=2 * MS),
+                kill_at=int(10 ** rng.uniform(4, 4.8)) if rng.random() < 0.7 else 0,
+                cut=rng.choice((-1, 0, 1)),
+                preempt=rng.choice((0, 10, 50)),
+                rules=tuple(_stall(rng) for _ in range(rng.choice((1, 1, 2)))),
+                operations=(*_often("collect", 0.9, 10), *_often("checkpoint", 0.9, 3), *operations),
+                **world,
+            )
+        )
+    return _world(plan, *runs, ledger_directories=3, file_bytes_max=64 * KIB, **SMALL)
+
+
+def _stall(rng: random.Random) -> Rule:
+    """Calls in the second ledger directory take up to seconds each, or one takes a minute, longer than most runs.
+
+    It cannot take longer: threads with timers go on meanwhile, and a world has a limit of steps.
+    """
+    seconds, most = rng.choice(((0.05, 200), (1, 30), (5, 5), (60, 1)))
+    ops = rng.choice(
+        ((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.UNLINK,), (Op.READ, Op.WRITE, Op.SYNC, Op.UNLINK, Op.OPEN))
+    )
+    part = "ledgers-1/current" + rng.choice(("", "", "/locations"))
+    nth = int(10 ** rng.uniform(0, 2 if ops != (Op.UNLINK,) else 1))
+    return Rule(ops, part, Action.STALL, nth, rng.randrange(1, most + 1), int(seconds * S))
 
 
 def full(plan: Plan) -> Plan:
