@@ -9,7 +9,8 @@ from click.testing import CliRunner
 
 from perf.side_by_side.report import Samples, figure
 from perf.side_by_side.rows import ROWS, Row, Target
-from perf.side_by_side.run import main, rows_of
+from perf.side_by_side.run import RESULTS, main, rows_of
+from perf.side_by_side.table import table
 
 FASTER = Target(figure="entries_s", at_least=4)
 CALMER = Target(figure="latency_us.p99", at_most=1 / 8)
@@ -83,3 +84,30 @@ def test_a_run_on_our_bookie(tmp_path: Path) -> None:
     assert len(against_bound) == 4
     assert all(verdict["value"] > 0 for verdict in against_bound)
     assert not (tmp_path / "data").exists()
+
+
+def kept(row: str, **results: list[dict[str, Any]]) -> str:
+    """Return a line of the results."""
+    return json.dumps({"row": row, "results": results})
+
+
+def test_the_table_has_the_newest_complete_results() -> None:
+    """Results without a subject that the row is compared with do not replace older ones that have it."""
+    name = ROWS[0].name
+    lines = [
+        kept(name, ours=[result(10)], java=[result(5)], bound=[result(20)]),
+        kept(name, ours=[result(3000, 2500)], java=[result(1000, 9000)], bound=[result(4000)]),
+        kept(name, ours=[result(99)], java=[result(1)]),
+        kept("start to first answer", ours=[{"seconds": 0.5}], java=[{"seconds": 2.0}]),
+        kept("a row of earlier times", ours=[result(1)]),
+    ]
+    assert table(lines)[2:] == [
+        f"| {name} | 3,000/s | 1,000/s | 3 | 0.75 | 2.5 | 9 |  |  |",
+        "| start to first answer | 0.5 s | 2 s | 0.25 |  |  |  |  |  |",
+    ]
+
+
+def test_the_readme_has_this_table() -> None:
+    """README.md says what was measured last."""
+    readme = (RESULTS.parents[2] / "README.md").read_text()
+    assert "\n".join(table(RESULTS.read_text().splitlines())) in readme
