@@ -1,5 +1,9 @@
 """Test memory that regions of the write cache pass on to each other (cache.memory)."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +22,7 @@ def pieces(first: int, count: int, piece: int) -> bytes:
 
 @pytest.mark.parametrize(("size", "piece"), [(40 * MIB, HUGE), (20 * SMALL, SMALL)])
 def test_memory_is_moved_behind_what_the_other_one_has(size: int, piece: int) -> None:
-    """Whole pieces are moved, the last one first; what stays is unchanged, and what is gone reads as zeros."""
+    """Whole pieces are moved, in their order; what stays is unchanged, and what is gone reads as zeros."""
     memory = Memory(size, size)
     memory.write(0, 0, pieces(1, 5, piece))
     memory.write(1, 0, pieces(101, 1, piece) + b"x")
@@ -26,7 +30,7 @@ def test_memory_is_moved_behind_what_the_other_one_has(size: int, piece: int) ->
     assert (memory.touched(0), memory.touched(1)) == (2 * piece, 5 * piece)
     assert memory.read(0, 0, 5 * piece) == pieces(1, 2, piece) + bytes(3 * piece)
     assert memory.read(1, 0, piece + 1) == pieces(101, 1, piece) + b"x"
-    assert memory.read(1, 2 * piece, 3 * piece) == b"".join(pieces(i, 1, piece) for i in (5, 4, 3))
+    assert memory.read(1, 2 * piece, 3 * piece) == pieces(3, 3, piece)
 
 
 def test_only_what_fits_is_moved() -> None:
@@ -36,9 +40,46 @@ def test_only_what_fits_is_moved() -> None:
     memory.pass_on(0, 0)
     assert (memory.touched(0), memory.touched(1)) == (2 * SMALL, 3 * SMALL)
     assert memory.read(0, 0, 2 * SMALL) == pieces(1, 2, SMALL)
+    assert memory.read(1, 0, 3 * SMALL) == pieces(3, 3, SMALL)
     memory.cut(0, SMALL + 1)
     assert memory.touched(0) == SMALL + 4096
     assert memory.read(0, 0, 2 * SMALL) == pieces(1, 1, SMALL) + pieces(2, 1, 4096) + bytes(SMALL - 4096)
+
+
+def test_to_and_fro_takes_few_mappings() -> None:
+    """The operating system limits the mappings of a process, and neighbours become one again."""
+    memory = Memory(600 * MIB, 600 * MIB)
+    before = len(Path("/proc/self/maps").read_text().splitlines())
+    memory.write(0, 600 * MIB - 1, b"x")
+    for _ in range(20):
+        assert memory.pass_on(0, 64 * MIB)
+        assert memory.pass_on(1, 0)
+    assert len(Path("/proc/self/maps").read_text().splitlines()) - before < 10
+
+
+WITHOUT_ADDRESS_SPACE = f"""
+import resource
+from pathlib import Path
+from bookie._fast.cache.memory import Memory
+
+memory = Memory(20 * {SMALL}, 20 * {SMALL})
+for at in range(10):
+    memory.write(0, at * {SMALL}, bytes([at + 1]))
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used // 2, resource.RLIM_INFINITY))
+whole = memory.pass_on(0, 0)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert memory.touched(1) == 0 and memory.touched(0) == 9 * {SMALL} + 1
+assert [memory.read(0, at * {SMALL}, 1)[0] for at in range(10)] == list(range(1, 11))
+assert memory.size(1) == (20 * {SMALL} if whole else 0)
+memory.write(1, 0, bytes(memory.size(1)))
+"""
+
+
+def test_a_process_without_address_space() -> None:
+    """Where the system refuses to move memory, nothing is lost, and what remains of the other region can be used."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_ADDRESS_SPACE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @settings(max_examples=40, deadline=None)

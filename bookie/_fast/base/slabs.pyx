@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 cdef enum:
     ROOM_FIRST = 4
-    ROOM_MOST = 128
+    ROOM_MOST = 32
 
 
 cdef void* slabs_take(Slabs* slabs) noexcept nogil:

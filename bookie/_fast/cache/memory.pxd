@@ -20,5 +20,6 @@ cdef void region_unmap(Region* region) noexcept nogil
 cdef void region_cut(Region* region, uint64_t keep) noexcept nogil
 # Move touched memory behind the first `keep` bytes to the end of what `to` has touched, in whole pieces and as much as
 # fits; its bytes there are undefined. It is zeros here when it is used again. Nobody may use either part meanwhile.
-# Where the operating system cannot move memory, nothing happens.
-cdef void region_pass_on(Region* region, uint64_t keep, Region* to) noexcept nogil
+# Where the operating system cannot move memory, nothing happens. Return False if it has lost a part of the address
+# space of `to` in the attempt: `to.size` ends before that part then.
+cdef bint region_pass_on(Region* region, uint64_t keep, Region* to) noexcept nogil

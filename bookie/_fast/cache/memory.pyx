@@ -37,9 +37,11 @@ cdef extern from *:
 cdef enum:
     PAGE_BYTES = 4096            # of the operating system
     SMALL_PIECE = 1 << 16        # moved at once where regions are small
+    PIECES_MOST = 128            # of a larger region
 
 
 cdef inline uint64_t rounded_up(uint64_t size, uint64_t unit) noexcept nogil:
+    """Round up to a multiple of a power of two."""
     return (size + unit - 1) & ~(unit - 1)
 
 
@@ -79,21 +81,40 @@ cdef void region_cut(Region* region, uint64_t keep) noexcept nogil:
     region.touched = min(region.touched, keep)
 
 
-cdef void region_pass_on(Region* region, uint64_t keep, Region* to) noexcept nogil:
-    cdef uint64_t piece = HUGE_BYTES if max(region.size, to.size) >= HUGE_LEAST else SMALL_PIECE
+cdef uint64_t piece_of(uint64_t size) noexcept nogil:
+    """Return how much is moved at once in regions of this size. Each piece may become a mapping of its own, of which
+    the operating system allows a process 65,530.
+    """
+    cdef uint64_t piece = HUGE_BYTES
+    if size < HUGE_LEAST:
+        return SMALL_PIECE
+    while size // piece > PIECES_MOST:
+        piece *= 2
+    return piece
+
+
+cdef bint region_pass_on(Region* region, uint64_t keep, Region* to) noexcept nogil:
+    cdef uint64_t piece = piece_of(max(region.size, to.size))
     cdef uint64_t end = min(rounded_up(region.touched, piece), region.size // piece * piece)
     cdef uint64_t at = rounded_up(to.touched, piece)
+    cdef uint64_t begin, moving
     keep = rounded_up(keep, piece)
-    # Piece by piece: before Linux 6.17, memory that has come from several places cannot be moved at once.
-    while end > keep and at + piece <= to.size:
-        if not bk_move_memory(region.base + end - piece, to.base + at, piece):
-            if not bk_mend_hole(to.base + at, piece):
-                to.size = at
-            return
-        end -= piece
+    if end <= keep or at + piece > to.size:
+        return True
+    begin = moving = max(keep, end - min(end, (to.size - at) // piece * piece))
+    # Piece by piece: before Linux 6.17, memory that has come from several places cannot be moved at once. In the same
+    # order, so that neighbours become one mapping.
+    while moving < end:
+        if not bk_move_memory(region.base + moving, to.base + at, piece):
+            if bk_mend_hole(to.base + at, piece):
+                return True
+            to.size = at
+            return False
+        moving += piece
         at += piece
-        region.touched = end
         to.touched = at
+    region.touched = begin
+    return True
 
 
 cdef class Memory:
@@ -130,6 +151,10 @@ cdef class Memory:
         """Give the memory behind the first bytes back."""
         region_cut(&self.regions[which], keep)
 
-    def pass_on(self, which: int, keep: int) -> None:
-        """Move what a region has touched behind its first bytes to the other one."""
-        region_pass_on(&self.regions[which], keep, &self.regions[1 - which])
+    def size(self, which: int) -> int:
+        """Return the size of a region."""
+        return self.regions[which].size
+
+    def pass_on(self, which: int, keep: int) -> bool:
+        """Move what a region has touched behind its first bytes to the other one. False: that one has lost a part."""
+        return region_pass_on(&self.regions[which], keep, &self.regions[1 - which])

@@ -138,7 +138,9 @@ cdef Region* unused_region(Store* store) noexcept nogil:
 
 
 cdef void save_memory(Store* store, Region* region, uint64_t keep) noexcept nogil:
-    """Keep a region's memory behind the first `keep` bytes for the next halves, as far as it can be moved."""
+    """Keep a region's memory behind the first `keep` bytes for the next halves, as far as it can be moved. If that
+    costs the spare region a part of its own, it is smaller from then on.
+    """
     cdef Region* spare = &store.kept.spare
     if spare.base != NULL or region_map(spare, <uint64_t> bk_load(&store.kept.bytes_max)):
         region_pass_on(region, keep, spare)
@@ -152,6 +154,18 @@ cdef void cut_waste(Store* store, Half* half) noexcept nogil:
     save_memory(store, half.region, used)
     if half.region.touched > used + used // WASTE_SHARE + HUGE_BYTES:
         region_cut(half.region, used)
+
+
+cdef bint map_again(Half* half, Region* region, uint64_t size) noexcept nogil:
+    """Give a half new address space, since a part of its own is lost. Wait if there is none; adds wait meanwhile. Return
+    False after a fatal failure.
+    """
+    region_unmap(region)
+    while not half_init(half, region, size):
+        if fatal_is_set():
+            return False
+        usleep(TICK_US)
+    return True
 
 
 cdef bint kept_renew(Storage* stores, Store* store) noexcept nogil:
@@ -175,8 +189,8 @@ cdef bint kept_renew(Storage* stores, Store* store) noexcept nogil:
             if region == NULL:
                 return False
     half.region = region
-    if store.kept.spare.base != NULL:
-        region_pass_on(&store.kept.spare, 0, region)
+    if store.kept.spare.base != NULL and not region_pass_on(&store.kept.spare, 0, region):
+        return map_again(half, region, filled.region.size)
     return True
 
 
