@@ -13,8 +13,8 @@ from bookie._fast.cache.pages cimport Page
 cdef enum:
     CHUNK_RUNS = 128         # the most runs in a chunk
     RUNS_FIRST = 4
-    # The most memory that malloc takes: for a ledger with its first runs (224 bytes) and its share of the buckets (24 at
-    # most), beside unused items of a slab; and for each further run: arrays double, and chunks may be half empty.
+    # The most memory that malloc takes: for a ledger with its first runs (224 bytes) and its share of the buckets (24
+    # at most), beside unused items of a slab; and for each further run: arrays double, chunks may be half empty.
     RUNS_BYTES = 256
     RUN_BYTES = 80
 

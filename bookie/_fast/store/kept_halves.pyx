@@ -157,7 +157,7 @@ cdef void cut_waste(Store* store, Half* half) noexcept nogil:
 
 
 cdef bint map_again(Half* half, Region* region, uint64_t size) noexcept nogil:
-    """Give a half new address space, since a part of its own is lost. Wait if there is none; adds wait meanwhile. Return
+    """Give a half new address space, since a part of its own is lost. Wait if there is none; adds wait, too. Return
     False after a fatal failure.
     """
     region_unmap(region)
