@@ -25,8 +25,8 @@ from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import bkload, drop_pages
 from perf.side_by_side.java_bookie import JavaServer
 from perf.side_by_side.servers import OurBookie, Server, free_port
-from perf.side_by_side.sessions import fresh
-from perf.thrash import ENTRY_BYTES, SIZE, answered, read_bytes, requests
+from perf.side_by_side.sessions import fresh, io_bytes
+from perf.thrash import ENTRY_BYTES, SIZE, answered, requests
 
 DATA = ROOT / "build/perf/cold_steps"
 LEDGERS, POSITIONS, ENTRIES, TURN = 50, 4, 4000, 10
@@ -88,13 +88,13 @@ def measure(
                 server.stop()
                 drop_pages(server.entry_logs())
                 server.start(keys)
-                before = read_bytes(server.pid)
+                before = io_bytes(server.pid, "rchar")
                 seconds = consume(server.port, who, step, each)
                 served = each * len(who)
                 row: dict[str, object] = {
                     "readers": count, "from": "middle" if middle else "0", "step": step,
                     "entries_per_second": round(served / seconds),
-                    "read_per_served": round((read_bytes(server.pid) - before) / (served * ENTRY_BYTES), 2),
+                    "read_per_served": round((io_bytes(server.pid, "rchar") - before) / (served * ENTRY_BYTES), 2),
                 }  # fmt: skip
                 if http_port is not None:
                     seen = counters(http_port)

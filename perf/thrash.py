@@ -22,6 +22,7 @@ import click
 from perf.side_by_side.card import ROOT
 from perf.side_by_side.drive import bkload
 from perf.side_by_side.java_bookie import JavaServer
+from perf.side_by_side.sessions import io_bytes
 from perf.thrash_plot import Row, plot, table
 from tests.hostile.local import LocalBookie, local_bookie
 
@@ -116,12 +117,6 @@ def measure_ours(directory: Path, sizes: Sequence[int], *, adaptive: bool) -> It
         }
 
 
-def read_bytes(pid: int) -> int:
-    """Return the bytes that a process has read from files and sockets so far."""
-    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-    return int(dict(line.split(": ") for line in lines)["rchar"])
-
-
 def measure_java(directory: Path, sizes: Sequence[int]) -> Iterator[Row]:
     """Measure Apache BookKeeper's bookie by the bytes that its process reads; one sequential reader of everything is
     the unit.
@@ -144,9 +139,9 @@ def java_run(server: JavaServer, cache_mb: int, load: Callable[[int], float]) ->
     server.stop()
     server.configure({"dbStorage_readAheadCacheMaxSizeMb": str(cache_mb)})
     server.start()
-    before = read_bytes(server.pid)
+    before = io_bytes(server.pid, "rchar")
     seconds = load(server.port)
-    return read_bytes(server.pid) - before, seconds
+    return io_bytes(server.pid, "rchar") - before, seconds
 
 
 @click.group()

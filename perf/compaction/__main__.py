@@ -20,9 +20,10 @@ from pathlib import Path
 
 from bookie.storage.garbage.settings import GarbageSettings
 from perf.compaction.at_once import at_once
-from perf.compaction.stored import MIB, fill, forget, opened
+from perf.compaction.stored import MIB, fill, opened
 from perf.compaction.table import RESULTS, table
-from perf.side_by_side.card import machine_card
+from perf.side_by_side.card import append, machine_card
+from perf.side_by_side.drive import drop_pages
 
 
 def copy(paths: list[Path], target: Path, share: float) -> float:
@@ -49,9 +50,10 @@ def beside_copy(root: Path, given: argparse.Namespace) -> None:
     closed = collector.closed_logs().ids.tolist()
     paths = [Path(collector.directory) / f"{log_id:x}.log" for log_id in closed]
     collector.live_bytes()
-    size = forget(paths)
+    size = sum(path.stat().st_size for path in paths)
+    drop_pages(paths)
     copied = copy(paths, root / "copy", 1 - len(dead) / given.ledgers)
-    forget(paths)
+    drop_pages(paths)
     begun = time.perf_counter()
     moved = sum(collector.compact(log_id).moved_bytes for log_id in closed)
     collector.finish()
@@ -85,10 +87,9 @@ def main() -> None:
         else:
             size = {name: getattr(given, name) for name in ("directories", "mib", "log_mib", "entry", "ledgers")}
             found = at_once(root, size, given.dead, given.rate, given.pairs)
-            row = json.dumps({**found, "card": machine_card(given.directory)})
-            with given.rows.open("a") as file:
-                file.write(row + "\n")
-            print("\n".join([row, *table([row])]))
+            row = {**found, "card": machine_card(given.directory)}
+            append(given.rows, row)
+            print("\n".join([json.dumps(row), *table([json.dumps(row)])]))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

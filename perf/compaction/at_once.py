@@ -11,7 +11,8 @@ from bookie.storage.garbage.directory import LedgerDirectory
 from bookie.storage.garbage.everywhere import everywhere
 from bookie.storage.garbage.logs import Kind, LogCollector
 from bookie.storage.garbage.settings import GarbageSettings
-from perf.compaction.stored import MIB, fill, forget, opened
+from perf.compaction.stored import MIB, fill, opened
+from perf.side_by_side.drive import drop_pages
 
 __all__ = ["at_once"]
 
@@ -48,7 +49,7 @@ def once(root: Path, size: dict[str, int], share: float, rate: int, *, in_turn: 
     settings = GarbageSettings(rate_bytes_per_s=rate)
     collectors = storage.collectors()
     logs = [Path(one.directory) / f"{log_id:x}.log" for one in collectors for log_id in one.closed_logs().ids.tolist()]
-    forget(logs)
+    drop_pages(logs)
     directories: list[Directory] = [LedgerDirectory(collector, settings) for collector in collectors]
     ids = spread(size, share)
     begun = time.monotonic()

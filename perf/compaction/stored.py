@@ -7,7 +7,7 @@ from bookie._fast.store.direct import Direct
 from bookie.storage.ledger_storage import LedgerStorage
 from bookie.storage.settings import JournalSettings, StorageSettings
 
-__all__ = ["fill", "forget", "MIB", "opened"]
+__all__ = ["fill", "MIB", "opened"]
 
 MIB = 1 << 20
 
@@ -42,12 +42,3 @@ def fill(root: Path, total: int, size: int, ledgers: int, *, log_mib: int, direc
     storage.checkpoints.flush_alone()
     direct.close()
     storage.stop()
-
-
-def forget(paths: list[Path]) -> int:
-    """Drop files from the page cache; return their size in bytes."""
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
-    return sum(path.stat().st_size for path in paths)

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from perf.distance.network import Network, Unavailable, network
-from perf.side_by_side.card import ROOT, machine_card
+from perf.side_by_side.card import ROOT, append, machine_card
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.java_peer import JavaPeer, JavaUnavailable, find_peer
 from tests.fixtures.zookeeper import ZooKeeperServer
@@ -219,11 +219,10 @@ def main(directory: Path, entries: int, rows: Path) -> None:
             ) from error
         finally:
             shutil.rmtree(here, ignore_errors=True)
-        row: dict[str, Any] = {"mbit_s": MBIT_S, "rtt_ms": rtt_ms, "loss_percent": loss_percent, **found}
-        line = json.dumps({**row, "card": machine_card(directory)})
-        print(line, flush=True)
-        with rows.open("a") as file:
-            file.write(line + "\n")
+        where = {"mbit_s": MBIT_S, "rtt_ms": rtt_ms, "loss_percent": loss_percent}
+        row: dict[str, Any] = {**where, **found, "card": machine_card(directory)}
+        print(json.dumps(row), flush=True)
+        append(rows, row)
 
 
 if __name__ == "__main__":

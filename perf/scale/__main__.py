@@ -17,7 +17,7 @@ import click
 
 from perf.scale.disks import Disks
 from perf.scale.shapes import ON_OWN_DISKS, SHAPES, Shape, kind_of
-from perf.side_by_side.card import machine_card
+from perf.side_by_side.card import append, machine_card
 from perf.side_by_side.drive import CLIENT_CPU, Result, bkload, place
 from perf.side_by_side.servers import OurBookie
 from perf.side_by_side.sessions import fresh
@@ -118,10 +118,9 @@ def main(directory: Path | None, seconds: float, latency: float | None, rate: in
     card = machine_card(directory)
     for shape in ON_OWN_DISKS * runs if disks else SHAPES:
         found = measure(directory / "server", shape, seconds, disks)
-        line = json.dumps({**shape.row(), **(disks.row() if disks else {}), **found, "card": card})
-        print(line, flush=True)
-        with rows.open("a") as file:
-            file.write(line + "\n")
+        row = {**shape.row(), **(disks.row() if disks else {}), **found, "card": card}
+        print(json.dumps(row), flush=True)
+        append(rows, row)
 
 
 if __name__ == "__main__":

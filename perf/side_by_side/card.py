@@ -1,10 +1,13 @@
 """The machine, day and commit of a measurement, without which figures cannot be compared."""
 
 import datetime as dt
+import json
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,3 +47,10 @@ def machine_card(directory: Path) -> dict[str, str | int]:
         "disk": disk_of(directory),
         "python": platform.python_version(),
     }
+
+
+def append(results: Path, row: Mapping[str, Any]) -> None:
+    """Append a row, with its card, to a file of results. It is in the file even if a later measurement fails."""
+    results.parent.mkdir(parents=True, exist_ok=True)
+    with results.open("a") as file:
+        file.write(json.dumps(row) + "\n")

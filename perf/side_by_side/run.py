@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from perf.load.build import build_all
 from perf.side_by_side import sessions
-from perf.side_by_side.card import ROOT, machine_card
+from perf.side_by_side.card import ROOT, append, machine_card
 from perf.side_by_side.drive import Result
 from perf.side_by_side.report import Samples, print_table
 from perf.side_by_side.rows import ROWS, Row, Subject
@@ -95,10 +94,8 @@ def keep(samples: list[Samples], plan: Plan, results: Path) -> None:
     if any("java" in sample.results for sample in samples):
         card["peer"] = "Apache BookKeeper " + importlib.import_module("tests.fixtures.java_peer").VERSION
     amounts = {key: value for key, value in dataclasses.asdict(plan).items() if key != "directory"}
-    results.parent.mkdir(parents=True, exist_ok=True)
-    with results.open("a") as file:
-        for sample in samples:
-            file.write(json.dumps(sample.line(card, amounts)) + "\n")
+    for sample in samples:
+        append(results, sample.line(card, amounts))
 
 
 def say(console: Console, pair: int, subject: str, name: str, result: Result) -> None:

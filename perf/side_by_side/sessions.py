@@ -91,6 +91,14 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def io_bytes(pid: int, name: str) -> int:
+    """Return a count of /proc/PID/io: `rchar` is what a process has read, also from the page cache;
+    `write_bytes` is what it has written to disks.
+    """
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)[name])
+
+
 def reads(make: MakeServer, rows: Sequence[Row], plan: Plan) -> Measured:
     """Fill, measure memory, restart; then read from cache, then from disk."""
     server = make(fresh(plan.directory / "server"))
