@@ -42,11 +42,15 @@ cdef inline int64_t now_ns() noexcept nogil:
     clock_gettime(CLOCK_MONOTONIC, &t)
     return <int64_t> t.tv_sec * 1000000000 + t.tv_nsec
 
-cdef inline int64_t wall_ms() noexcept nogil:
-    """Return the wall clock in milliseconds since 1970."""
+cdef inline int64_t wall_ns() noexcept nogil:
+    """Return the wall clock in nanoseconds since 1970."""
     cdef timespec t
     clock_gettime(CLOCK_REALTIME, &t)
-    return <int64_t> t.tv_sec * 1000 + t.tv_nsec // 1000000
+    return <int64_t> t.tv_sec * 1000000000 + t.tv_nsec
+
+cdef inline int64_t wall_ms() noexcept nogil:
+    """Return the wall clock in milliseconds since 1970."""
+    return wall_ns() // 1000000
 
 cdef inline void cond_init(pthread_cond_t* cond) noexcept nogil:
     """Initialise a condition whose timed waits use the monotonic clock."""

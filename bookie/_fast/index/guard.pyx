@@ -127,7 +127,7 @@ cdef Status sum_trees(Guard* guard, uint32_t* crc) noexcept nogil:
         return NO_MEMORY
     memset(&learning, 0, sizeof(Learning))
     learning.guard, learning.tables = guard, True
-    guard.named, guard.numbered, guard.commit.summed = 0, False, False
+    guard.named, guard.numbered, guard.commit.summed, guard.commit.begun_ns = 0, False, False, 0
     status = tree_walk(&walk, &guard.meta.main)
     # A page whose write was lost may hold an older state of itself, which is sound.
     guard.stale = guard.numbered and guard.commit.number != guard.meta.transaction

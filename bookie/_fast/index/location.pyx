@@ -32,7 +32,7 @@ from bookie._fast.base.lmdb_c cimport (
     mdb,
 )
 from bookie._fast.base.short_wait cimport wait_shortly
-from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
+from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, wall_ns
 from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
 from bookie._fast.index.codec cimport (
     LEDGER_KEY_BYTES,
@@ -218,7 +218,7 @@ cdef int open_tables(LocationIndex* index) noexcept nogil:
     if error == 0:
         error = open_table(index, txn, TABLE_DOUBTS, &index.doubtful, &made)
     if error == 0 and made:
-        error = commit_numbered(index, txn)
+        error = commit_numbered(index, txn, wall_ns())
     if error == 0:
         error = load_doubts(index, txn)
     if error == 0:

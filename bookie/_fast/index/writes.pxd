@@ -31,8 +31,8 @@ cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* b
 cdef Status index_commit(LocationIndex* index) noexcept nogil
 # Publish the last commit to readers. False: it is unreadable, and reads fail until a repair.
 cdef bint index_publish(LocationIndex* index) noexcept nogil
-# Put the number that the commit of `txn` will have into the main tree. Return 0, an errno or an LMDB code.
-cdef int commit_numbered(LocationIndex* index, MDB_txn* txn) noexcept nogil
+# Put number and time of the commit of `txn` into the main tree. Return 0, an errno or an LMDB code.
+cdef int commit_numbered(LocationIndex* index, MDB_txn* txn, int64_t begun_ns) noexcept nogil
 cdef void index_abort(LocationIndex* index) noexcept nogil
 
 # For the modules with tables of their own in this index: whether a put may begin, and recording its result.

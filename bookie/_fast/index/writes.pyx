@@ -5,7 +5,7 @@ from libc.string cimport memcpy, memset
 from bookie._fast.base.cursor cimport store_i64
 from bookie._fast.base.lmdb_c cimport MDB_dbi, MDB_envinfo, MDB_stat, MDB_txn, MDB_val, mdb, mdb_full_maps, mdb_status
 from bookie._fast.base.short_wait cimport wait_shortly
-from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns
+from bookie._fast.base.sync cimport bk_exchange, bk_fence, bk_load, bk_store, now_ns, wall_ns
 from bookie._fast.base.types cimport BAD_REQUEST, CORRUPT, FULL, IO_ERROR, NO_ENTRY, NO_SPACE, OK
 from bookie._fast.index.codec cimport RUN_KEY_BYTES, RUN_SLOTS_MAX, StoredRun
 from bookie._fast.index.commit_value cimport COMMIT_KEY, COMMIT_KEY_BYTES, COMMIT_VALUE_BYTES, CommitValue, commit_pack
@@ -117,6 +117,7 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn = index.txn
     cdef MDB_stat[TABLES] wanted
     cdef uint64_t before = index.guard.meta.transaction
+    cdef int64_t begun_ns = wall_ns()
     cdef Status status
     cdef bint lost
     if bk_load(&index.failed):
@@ -130,7 +131,7 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     index.txn = NULL
     if index.wrote:
         tables_stat(index, txn, wanted)
-        status = written(index, mdb_status(commit_numbered(index, txn)))
+        status = written(index, mdb_status(commit_numbered(index, txn, begun_ns)))
         if status != OK:
             mdb.txn_abort(txn)
             return status
@@ -141,19 +142,23 @@ cdef Status index_commit(LocationIndex* index) noexcept nogil:
     status = guard_learn(&index.guard, index.guard.file.fd)
     # The disk may have lost the meta page, and so the whole commit, or another page, whatever else it has damaged.
     lost = index.guard.stale or (index.guard.found and index.guard.meta.transaction == before)
-    if index.wrote and (lost or (index.guard.roots_known and not tables_hold(index, wanted))):
+    if index.guard.roots_known:
+        # A commit with the same number may have been begun before, and have left the page.
+        lost |= index.guard.commit.begun_ns != begun_ns or not tables_hold(index, wanted)
+    if index.wrote and lost:
         return latched(index, IO_ERROR)
     if not publish(index, status):
         damage_note(&index.damage, -1)          # the commit itself is durable; the next transaction will not begin
     return OK
 
 
-cdef int commit_numbered(LocationIndex* index, MDB_txn* txn) noexcept nogil:
-    """Put the number and sums of this commit into the main tree, whose root it writes anyway. Return LMDB's code."""
+cdef int commit_numbered(LocationIndex* index, MDB_txn* txn, int64_t begun_ns) noexcept nogil:
+    """Put number, time and sums of this commit into the main tree, whose root it writes anyway. Return LMDB's code."""
     cdef uint8_t[COMMIT_VALUE_BYTES] packed
     cdef CommitValue commit
     cdef MDB_val key, value
     commit.number = index.guard.meta.transaction + 1
+    commit.begun_ns = begun_ns
     memcpy(commit.sums, index.sums, sizeof(index.sums))
     commit_pack(&commit, packed)
     key.mv_size, key.mv_data = COMMIT_KEY_BYTES, <void*> COMMIT_KEY

@@ -38,8 +38,10 @@ CHECKS: dict[bytes, Callable[[bytes, bytes], object]] = {
 COMMIT_KEY = b"commit"
 COMMIT = struct.Struct(">q")
 """The number of the commit, which is all that earlier versions stored."""
-SUMMED = struct.Struct(">q3QI")
-"""The same, a sum of the checksums of all values of each table but the runs, and a checksum (docs/formats/index.md)."""
+SUMMED = struct.Struct(">q3Q")
+"""The same and a sum of the checksums of all values of each table but the runs (docs/formats/index.md)."""
+COMMIT_BYTES = (COMMIT.size, SUMMED.size + 4, SUMMED.size + 12)
+"""The sizes of the value: of the number alone, with the sums and a checksum, and with the time of the commit, too."""
 SUMMED_TABLES = (b"ledgers", b"fences", b"doubts")
 REQUIRED = (b"locations", b"ledgers")
 """Tables that must exist. Fences came later, and an index that has not been opened since has no table of them."""
@@ -231,7 +233,7 @@ class _Walk:
         for key, value, flags in self._leaves(root):
             if key in CHECKS and flags & TABLE_NODE and len(value) == TABLE.size:
                 found[key] = value
-            elif key == COMMIT_KEY and not flags and len(value) in {COMMIT.size, SUMMED.size}:
+            elif key == COMMIT_KEY and not flags and len(value) in COMMIT_BYTES:
                 self._commit(value, transaction)
             else:
                 self._tell(f"the page {root} names {key!r}, which is no table of an index")
@@ -245,11 +247,11 @@ class _Walk:
     def _commit(self, value: bytes, transaction: int) -> None:
         """Take the number of the commit and the sums of the tables."""
         (commit,) = COMMIT.unpack_from(value)
-        summed = len(value) == SUMMED.size
+        summed = len(value) > COMMIT.size
         if summed:
-            _, *sums, stored = SUMMED.unpack(value)
-            if stored != crc32c(COMMIT_KEY + value[:-4]):
-                self._tell("the checksum of the commit's number and sums is wrong")
+            _, *sums = SUMMED.unpack_from(value)
+            if int.from_bytes(value[-4:], "big") != crc32c(COMMIT_KEY + value[:-4]):
+                self._tell("the checksum of the commit's number, sums and time is wrong")
                 return
             self._sums = dict(zip(SUMMED_TABLES, sums, strict=True))
         if commit != transaction:
