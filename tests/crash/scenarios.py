@@ -50,7 +50,7 @@ CARRIED_OVER = "were written to the journal again"
 HELD_BACK_ADDS = 60_000
 """150 MB: with fewer adds there would be no backlog to carry over."""
 HELD_BACK_BYTES = 96 << 20
-"""32 MiB start a carry-over, which copies at most 8 MiB; three files are prepared, and a second of load precedes it."""
+"""32 MiB start a carry-over, which copies at most 8 MiB; a file is prepared, and a second of load precedes it."""
 
 never = threading.Event()
 

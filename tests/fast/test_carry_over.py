@@ -21,8 +21,10 @@ FILE = JOURNAL["file_bytes_max"]
 CACHE = 6 * MIB
 """The size of both halves of a directory's write cache."""
 HURRY = max(4 * CACHE, 4 * FILE)
-KEPT_FILES = 2 + 2 + 1
-"""Files that are kept besides the backlog: backups, spares, and the file that is prepared ahead."""
+KEPT_FILES = 2 + 1
+"""Files that are kept besides the backlog: backups, and the file that is prepared ahead. Used files that are kept for
+reuse do not count, because no new file is made while there is one.
+"""
 BOUND = HURRY + 2 * CACHE + (KEPT_FILES + 2) * FILE
 """The upper bound of a journal's size: the backlog that starts a carry-over, its copies, and a round of the test."""
 STUCK = 40

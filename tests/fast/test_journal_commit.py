@@ -284,6 +284,40 @@ def test_what_trimming_keeps(tmp_path: Path) -> None:
         assert committer.file_ids() == ids[3:]
 
 
+def test_as_many_used_files_are_kept_as_a_trim_retires(tmp_path: Path) -> None:
+    """So writing finds used files until the next trim. Later trims that retire none remove them one at a time."""
+    with journal(tmp_path, file_bytes_max=64 * KIB, backups_max=0) as (committer, writer):
+
+        def spares_after(entries: int) -> int:
+            for entry in range(entries):
+                writer.append(record(entry, 60 * KIB))
+                assert writer.commit()
+            writer.trim(committer.mark()[0])
+            assert len(list(tmp_path.glob("*.txn"))) == 1
+            return len(list(tmp_path.glob("*.spare")))
+
+        assert spares_after(6) == 6
+        assert spares_after(5) == 5
+        assert spares_after(20) == 8
+        assert [spares_after(0) for _ in range(8)] == [7, 6, 5, 4, 3, 2, 2, 2]
+
+
+def test_used_files_take_no_more_room_than_the_journal_has_taken(tmp_path: Path) -> None:
+    """No new file is made while there is a used one, however often the journal grows and is trimmed."""
+    with journal(tmp_path, file_bytes_max=64 * KIB, backups_max=1) as (committer, writer):
+        first, most = committer.mark()[0], 0
+        for files in (3, 12, 5, 12, 1, 7, 12):
+            for entry in range(files):
+                writer.append(record(entry, 60 * KIB))
+                assert writer.commit()
+            most = max(most, len(committer.file_ids()))
+            writer.trim(committer.mark()[0])
+            kept = [path.suffix for path in tmp_path.iterdir()]
+            assert kept.count(".txn") == len(committer.file_ids())
+            assert len(kept) <= most
+        assert committer.mark()[0] - first > 2 * most, "most of the files were used before"
+
+
 def test_where_direct_writes_are_refused() -> None:
     """On a memory file system, which may refuse direct writes, the journal uses the page cache."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:

@@ -43,9 +43,9 @@ def put(root: Path, file_id: int, content: bytes, journal: int = 0) -> Path:
     return path
 
 
-def entries(one: Opened, ledger: int, count: int = 100) -> list[bytes]:
-    """Return what the ledger holds from entry 0 on."""
-    held = one.direct.read(ledger, 0, count=count, size=MIB)
+def entries(one: Opened, ledger: int, count: int = 100, first: int = 0) -> list[bytes]:
+    """Return what the ledger holds from entry `first` on."""
+    held = one.direct.read(ledger, first, count=count, size=MIB)
     found = held.entries()
     held.release()
     return found
@@ -276,6 +276,29 @@ def test_twice_is_once(tmp_path: Path) -> None:
         one.crash()
         for path, content in marks.items():
             path.write_bytes(content)
+
+
+def test_a_start_removes_used_files(tmp_path: Path) -> None:
+    """They hold nothing that is needed: what was added is flushed, or in the files that are replayed."""
+    settings: dict[str, Any] = {"backups_max": 0, "file_bytes_max": MIB, "write_cache_bytes": 32 * MIB}
+    kept = [entry(1, at, payload=bytes([at]) * 900_000) for at in range(12)]
+    one = Opened(tmp_path, **settings)
+
+    def add(added: list[bytes]) -> None:
+        for data in added:
+            one.direct.add(data, KEY)
+            assert one.direct.commit()
+
+    add(kept[:10])
+    one.checkpoint()
+    add(kept[10:])
+    used = list(tmp_path.glob("journal-0/current/*.spare"))
+    assert len(used) > 2
+    one.crash()
+    one = Opened(tmp_path, **settings)
+    assert not any(path.exists() for path in used)
+    assert [data for at in range(12) for data in entries(one, 1, first=at, count=1)] == kept
+    one.stop()
 
 
 def test_replay_flushes_what_does_not_fit(tmp_path: Path) -> None:

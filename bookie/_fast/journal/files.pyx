@@ -29,7 +29,7 @@ from bookie._fast.journal.reader cimport (
     group_crc,
     journal_header,
 )
-from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK
+from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_MOST, SPARES_MOST, ZERO_CHUNK
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
@@ -40,7 +40,7 @@ cdef extern from "<unistd.h>" nogil:
 cdef enum:
     PATH_BYTES = 4096
     ZERO_STEP = 4 << 20
-    SPARES_MOST = 2
+    SPARES_LEAST = 2             # used files that are kept for reuse, however few a trim retires
     FULL_PAUSE_US = 100000       # between two attempts on a full disk
     PREPARE_PAUSE_NS = 100000000
 
@@ -250,30 +250,48 @@ cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noe
 
 
 cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
-    """Retire files below the mark, except the newest `backups_max`: keep them for reuse, or remove them."""
-    cdef char path[PATH_BYTES]
-    cdef char spare[PATH_BYTES]
+    """Retire files below the mark, except the newest `backups_max`: keep them for reuse, or remove them.
+
+    As many are kept as one trim has retired, and one less at each trim after that: writing fills as many new files
+    until the next trim, and a used one needs no zeros ahead.
+    """
     cdef int below = 0
     cdef int drop, i
     pthread_mutex_lock(&journal.mark_lock)
     while below < journal.file_count and journal.files[below] < mark_file_id + bk_planted(PLANT_TRIM_MARKED):
         below += 1
     drop = below - journal.backups_max
+    journal.spares_wanted = min(max(<int> SPARES_LEAST, drop, journal.spares_wanted - 1), <int> SPARES_MOST)
     for i in range(drop):
-        path_of(journal, path, journal.files[i], "txn")
-        if journal.reuse and journal.spare_count < SPARES_MOST:
-            path_of(journal, spare, journal.files[i], "spare")
-            if journal.ops.rename(path, spare) == 0:
-                journal.spares[journal.spare_count] = journal.files[i]
-                journal.spare_count += 1
-        else:
-            journal.ops.unlink(path)
+        retire(journal, journal.files[i])
+    while journal.spare_count > journal.spares_wanted:
+        remove_spare(journal)
     if drop > 0:
         memmove(&journal.files[0], &journal.files[drop], (journal.file_count - drop) * sizeof(int64_t))
         journal.file_count -= drop
     journal.backlog.kept_from = mark_file_id
     judge_backlog(journal)
     pthread_mutex_unlock(&journal.mark_lock)
+
+
+cdef void retire(Journal* journal, int64_t file_id) noexcept nogil:
+    cdef char path[PATH_BYTES]
+    cdef char spare[PATH_BYTES]
+    path_of(journal, path, file_id, "txn")
+    if not journal.reuse or journal.spare_count >= journal.spares_wanted:
+        journal.ops.unlink(path)
+        return
+    path_of(journal, spare, file_id, "spare")
+    if journal.ops.rename(path, spare) == 0:
+        journal.spares[journal.spare_count] = file_id
+        journal.spare_count += 1
+
+
+cdef void remove_spare(Journal* journal) noexcept nogil:
+    cdef char path[PATH_BYTES]
+    journal.spare_count -= 1
+    path_of(journal, path, journal.spares[journal.spare_count], "spare")
+    journal.ops.unlink(path)
 
 
 cdef int zero_ahead(Journal* journal) noexcept nogil:

@@ -14,6 +14,7 @@ from bookie._fast.journal.stats cimport JournalOps, JournalStats
 cdef enum:
     WAKERS_MOST = IO_LOOPS_MAX + 16      # those of I/O loops, and of others that write without a socket
     FILES_MOST = 4096                    # the oldest ones beyond that are not removed
+    SPARES_MOST = 8
     DIRECT_BLOCK = 4096
     ZERO_CHUNK = 1 << 20
 
@@ -68,8 +69,9 @@ cdef struct Journal:
     uint64_t mark_offset
     int64_t files[FILES_MOST]    # ids on disk, ascending, the current one last
     int file_count
-    int64_t spares[8]            # ids of retired files kept for reuse
+    int64_t spares[SPARES_MOST]  # ids of retired files kept for reuse
     int spare_count
+    int spares_wanted            # how many may be kept, by the last trims
     # Preparation of the next file and of zeros ahead, guarded by `prepare_lock`.
     pthread_mutex_t prepare_lock
     pthread_cond_t prepare_wanted

@@ -240,8 +240,9 @@ GROUPS = (
                 " previous one is on disk.", differs="false; here a group is what arrived during the last sync, so a"
                 " single writer need not wait for the timer"),
             Key("journalReuseFiles", "journal.reuse_files", bool, "true", "Write new journal files over old ones that"
-                " are no longer needed.", differs="false; a sync of existing blocks is faster than one of new blocks,"
-                " and the checksum of each group distinguishes old bytes from new ones"),
+                " are no longer needed. As many are kept for that as a checkpoint frees, at most 8.", differs="false; a"
+                " sync of existing blocks is faster than one of new blocks, and the checksum of each group"
+                " distinguishes old bytes from new ones"),
             Key("skipReplayJournalInvalidRecord", "storage.skip_damaged_journal", bool, "false", "Start even if a"
                 " journal is damaged in its middle, and lose what follows the damage in that file."),
             Key("takeOverFencingAll", "storage.fence_all", bool, "false", "Take over a Java bookie's disks even if its"
