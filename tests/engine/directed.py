@@ -10,7 +10,7 @@ from typing import Any
 
 from bookie.storage.settings import MIB
 from tests.engine.decay import Decay
-from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S
+from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S, hang
 from tests.engine.runtime import NEVER, Action, Op
 
 __all__ = [
@@ -144,15 +144,16 @@ def collected(plan: Plan) -> Plan:
 
 
 def stalled(plan: Plan) -> Plan:
-    """One of three ledger directories is on a disk whose calls take seconds, or a minute, while all of them
-    collect and compact beside adds, fences and reads, at times without space, and until a kill.
+    """One of three ledger directories is on a disk whose calls take seconds, or a minute, or never return, while all
+    of them collect and compact beside adds, fences and reads, at times without space, and until a kill.
     """
-    rng = _rng(plan)
+    rng, hanging = _rng(plan), random.Random(f"hanging-{plan.seed}")
+    roles = ("writer", "writer", "fencer", "reader", "batch")
     runs = []
     for number in range(2):
         deleted = rng.sample(NINE, 5)
         operations = [Operation(int(rng.uniform(0.1, 0.7) * S), "delete", ledger) for ledger in deleted]
-        world: dict[str, Any] = {}
+        hangs, world = [hang(hanging, 1)] * hanging.randrange(2), {}
         if rng.random() < 0.4:
             begin = int(rng.uniform(0.02, 0.5) * S)
             world = {"full_from": begin, "full_to": begin + int(rng.choice((0.1, 1, 10)) * S)}
@@ -160,23 +161,22 @@ def stalled(plan: Plan) -> Plan:
             _run(
                 plan,
                 number,
-                _peers(plan, number, "writer", "writer", "fencer", "reader", "batch", ledgers=NINE, pause_ns=2 * MS),
+                _peers(plan, number, *roles, ledgers=NINE, requests=400, pause_ns=2 * MS),
                 kill_at=int(10 ** rng.uniform(4, 4.8)) if rng.random() < 0.7 else 0,
                 cut=rng.choice((-1, 0, 1)),
                 preempt=rng.choice((0, 10, 50)),
-                rules=tuple(_stall(rng) for _ in range(rng.choice((1, 1, 2)))),
+                rules=(*(_stall(rng) for _ in range(rng.choice((1, 1, 2)))), *hangs),
                 operations=(*_often("collect", 0.9, 10), *_often("checkpoint", 0.9, 3), *operations),
                 **world,
             )
         )
-    return _world(plan, *runs, ledger_directories=3, file_bytes_max=64 * KIB, **SMALL)
+    # The adds of a connection that find no room are refused one after the other, each after this time.
+    small = {**SMALL, "write_cache_bytes": MIB, "throttle_ms_max": 100}
+    return _world(plan, *runs, ledger_directories=3, file_bytes_max=64 * KIB, **small)
 
 
 def _stall(rng: random.Random) -> Rule:
-    """Calls in the second ledger directory take up to seconds each, or one takes a minute, longer than most runs.
-
-    It cannot take longer: threads with timers go on meanwhile, and a world has a limit of steps.
-    """
+    """Calls in the second ledger directory take up to seconds each, or one takes a minute, longer than most runs."""
     seconds, most = rng.choice(((0.05, 200), (1, 30), (5, 5), (60, 1)))
     ops = rng.choice(
         ((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.UNLINK,), (Op.READ, Op.WRITE, Op.SYNC, Op.UNLINK, Op.OPEN))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from bookie.storage.settings import MIB
 from tests.engine.decay import Decay
-from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S, draw_plan
+from tests.engine.plan import KIB, MS, Operation, PeerPlan, Plan, Rule, RunPlan, S, draw_plan, hang
 from tests.engine.runtime import Action, Op
 
 __all__ = ["draw_world"]
@@ -53,6 +53,7 @@ def draw_world(seed: int) -> Plan:
     if rng.random() < 0.15:
         _seal(rng, runs)
     _other_loops(random.Random(f"loops-{seed}"), runs)
+    _hang(random.Random(f"hangs-{seed}"), runs, plan)
     plan = replace(plan, runs=tuple(runs))
     return _taken_over(rng, plan) if rng.random() < 0.1 else plan
 
@@ -118,6 +119,19 @@ def _other_loops(rng: random.Random, runs: list[RunPlan]) -> None:
     for at, run in enumerate(runs):
         if run.changes and rng.random() < 0.3:
             runs[at] = replace(run, changes=run.changes | {"io_threads": rng.choice((1, 2, 3))})
+
+
+def _hang(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
+    """A ledger directory stops answering for good, in one world of thirty, until the process is killed.
+
+    Adds that find no room for them wait only shortly, because those of a connection are refused one after the other.
+    """
+    if rng.random() >= 1 / 30:
+        return
+    at = _some_run(rng, runs)
+    rule = hang(rng, rng.randrange(plan.ledger_directories))
+    changes = runs[at].changes | {"throttle_ms_max": 100}
+    runs[at] = replace(runs[at], rules=(*runs[at].rules, rule), changes=changes, cut=rng.choice((-1, 0, 1)))
 
 
 def _churn(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:

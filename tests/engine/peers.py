@@ -181,6 +181,10 @@ class Peer:
             return 0
         return len(self._connection.outstanding)
 
+    def adding(self) -> int:
+        """Return how many of these requests are adds; 0 for a peer that reads as well, and may wait for that."""
+        return self.waiting() if self._role == "writer" else 0
+
     def oldest_ns(self) -> int:
         """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none."""
         if self._connection is None or not self.waiting():
@@ -355,6 +359,10 @@ class Crowd:
         for peer in self._peers:
             count += peer.waiting()
         return count
+
+    def adding(self) -> int:
+        """Return how many adds of writers have no response."""
+        return sum(peer.adding() for peer in self._peers)
 
     def asking(self) -> bool:
         """Return whether a peer has something left to ask."""

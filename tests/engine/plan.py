@@ -9,7 +9,7 @@ from bookie.storage.settings import MIB
 from tests.engine.decay import Decay
 from tests.engine.runtime import NEVER, Action, Op
 
-__all__ = ["draw_plan", "Operation", "PeerPlan", "Plan", "Rule", "RunPlan"]
+__all__ = ["draw_plan", "hang", "Operation", "PeerPlan", "Plan", "Rule", "RunPlan"]
 
 KIB = 1 << 10
 MS = 1_000_000
@@ -18,7 +18,10 @@ S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`times` calls of `ops` on paths that contain `part` meet an action, beginning with the `nth`."""
+    """`times` calls of `ops` on paths that contain `part` meet an action, beginning with the `nth`.
+
+    A stall for `NEVER` ends with the process only. It counts the calls since the start, which it does not meet.
+    """
 
     ops: tuple[Op, ...]
     part: str
@@ -26,6 +29,11 @@ class Rule:
     nth: int
     times: int
     argument: int = 0
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the calls never return."""
+        return self.action is Action.STALL and self.argument == NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class RunPlan:
     """Whether the run goes on for its whole time, although no peer has anything left to ask."""
     prompt_ns: int = NEVER
     """How long a request may wait at most in this run, in which nothing keeps the bookie from an answer."""
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a disk stops answering in it, so that only a kill can end it."""
+        return any(rule.hangs for rule in self.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +266,12 @@ def _rule(rng: random.Random) -> Rule:
         return Rule(ops, part, Action.ENOSPC, nth, rng.choice((1, 5)))
     ops = rng.choice(((Op.SYNC,), (Op.WRITE,), (Op.READ,), (Op.OPEN,), (Op.ALLOCATE,), (Op.RENAME,), (Op.UNLINK,)))
     return Rule(ops, part, Action.EIO, nth, rng.choice((1, 1, -1)))
+
+
+def hang(rng: random.Random, directory: int) -> Rule:
+    """Return the rule that a ledger directory answers nothing more from some call on."""
+    ops = (Op.OPEN, Op.READ, Op.WRITE, Op.SYNC, Op.ALLOCATE, Op.TRUNCATE, Op.RENAME, Op.UNLINK)
+    return Rule(ops, f"ledgers-{directory}/current", Action.STALL, int(10 ** rng.uniform(0, 2.5)), -1, NEVER)
 
 
 def _peer(rng: random.Random, seed: str, ledgers: tuple[int, ...]) -> PeerPlan:

@@ -167,6 +167,7 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.rotting: ("DOUBT_ENDED",),
     directed.sealed: ("SEALED_LOOP_IDLE",),
     directed.sipping: ("HALF_REUSED",),
+    directed.stalled: ("PATIENCE_ENDLESS",),
     directed.slow_readers: (*("DEAD_PAGE_SHOWN", "INPUT_DROPPED", "SEGMENT_REUSED", "SLICE_RESENT", "STALE_PAGES"),),
     directed.taken_over: ("JAVA_FENCES_LOST", "TAKEOVER_IN_PLACE"),
     directed.unreadable: ("NO_ENTRY_ON_EIO",),

@@ -18,7 +18,7 @@ from tests.engine.budgets import over_budget
 from tests.engine.events import Recorder, heads
 from tests.engine.operations import Ledgers, Operator
 from tests.engine.peers import Crowd, Known, Peer, Verifier
-from tests.engine.plan import Plan
+from tests.engine.plan import Plan, Rule
 from tests.engine.runtime import NEVER, Action, Exit, Runtime, Settings
 
 __all__ = ["be_bookie", "Place"]
@@ -65,8 +65,8 @@ def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, *, trace
     try:
         runtime.begin(Settings(**run.world, traced=traced))
         for rule in (*plan.planted, *run.rules):
-            mask = sum(1 << op for op in rule.ops)
-            runtime.rule(mask, rule.part, rule.action, rule.nth, rule.times, rule.argument)
+            if not rule.hangs:
+                _add_rule(runtime, rule)
         status = _Run(runtime, plan, place, known).play()
         runtime.leave()
     except BaseException:  # noqa: BLE001 - the parent process reports it
@@ -74,6 +74,11 @@ def be_bookie(runtime: Runtime, plan: Plan, place: Place, known: Known, *, trace
         log.write(traceback.format_exc())
         status = Exit.RAISED
     runtime.end_run(status, log.getvalue())
+
+
+def _add_rule(runtime: Runtime, rule: Rule) -> None:
+    mask = sum(1 << op for op in rule.ops)
+    runtime.rule(mask, rule.part, rule.action, rule.nth, rule.times, rule.argument)
 
 
 class _Run:
@@ -138,7 +143,13 @@ class _Run:
         return cause is not None
 
     def _serve(self) -> int | None:
-        """Let the peers ask. Return an exit status if the run is over here."""
+        """Let the peers ask. Return an exit status if the run is over here.
+
+        While a ledger directory hangs, every add must be answered, though not every read. Then the process is killed.
+        """
+        for rule in self._run.rules:
+            if rule.hangs:
+                _add_rule(self._runtime, rule)
         end = self._runtime.now() + int(self._run.seconds * 1e9)
         turns, crowd = itertools.count(), self._crowd
         while True:
@@ -149,8 +160,11 @@ class _Run:
             crowd.turn(now)
             if self._check_fatal():
                 return Exit.ENDED
-            waiting = crowd.waiting()
-            if not waiting and (now >= end or not (crowd.asking() or self._run.lasts)):
+            waiting = crowd.adding() if self._run.hangs else crowd.waiting()
+            if self._run.hangs and not waiting and now >= end:
+                crowd.drain()
+                return Exit.KILLED
+            if not self._run.hangs and not waiting and (now >= end or not (crowd.asking() or self._run.lasts)):
                 self._check_responses()
                 self._check_budgets()
                 return None

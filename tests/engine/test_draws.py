@@ -69,6 +69,7 @@ DRAWS: dict[str, Callable[[Plan], bool]] = {
     "an error of a read": rule(Action.EIO, Op.READ),
     "an error for ever": rule(Action.EIO, Op.WRITE, lasting=True),
     "a stall": rule(Action.STALL, Op.SYNC),
+    "a directory that hangs": run(lambda one: one.hangs),
     "a slow disk": run(lambda one: one.world["sync_ns"] >= 10_000_000),
     "some unsynced sectors and names are lost": run(lambda one: one.cut == 0),
     "all that is unsynced is lost": run(lambda one: one.cut == 1),

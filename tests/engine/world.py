@@ -142,7 +142,7 @@ class Disk:
 
 def _finding(runtime: Runtime, run: RunPlan, status: int, output: str) -> str:
     """Return what is wrong about the end of a run, or ""."""
-    if status == Exit.ENDED or (status == Exit.KILLED and run.world["kill_at"]):
+    if status == Exit.ENDED or (status == Exit.KILLED and (run.world["kill_at"] or run.hangs)):
         return ""
     if status == Exit.RAISED:
         return output.strip().splitlines()[-1]

@@ -68,4 +68,5 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_KEY_NOT_JOURNALED
         PLANT_LIMBO_WRITES
         PLANT_DOUBT_ENDED
+        PLANT_PATIENCE_ENDLESS
     bint bk_planted(int bug) noexcept

@@ -68,6 +68,7 @@ enum {
     PLANT_KEY_NOT_JOURNALED, /* a key that replaces an empty one is not journaled before the ledger is indexed */
     PLANT_LIMBO_WRITES, /* writers may add to a ledger of which the bookie may have lost entries */
     PLANT_DOUBT_ENDED, /* a look-up asks only afterwards whether entries of the ledger may be missing from the index */
+    PLANT_PATIENCE_ENDLESS, /* an add that waits for room in the write cache is never refused */
 };
 #ifdef BOOKIE_FAULTS
 #include <stdlib.h>

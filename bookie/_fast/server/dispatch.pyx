@@ -4,7 +4,12 @@ from libc.stdlib cimport free, malloc
 
 from bookie._fast.base.bounds cimport ENTRY_ID_MAX
 from bookie._fast.base.cursor cimport load_i64
-from bookie._fast.base.planted cimport PLANT_FENCE_ANSWERED_EARLY, PLANT_FORCE_EARLY, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_FENCE_ANSWERED_EARLY,
+    PLANT_FORCE_EARLY,
+    PLANT_PATIENCE_ENDLESS,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport bk_load, now_ns
 from bookie._fast.base.types cimport (
     BAD_REQUEST,
@@ -185,7 +190,7 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
         loop.stalled += 1
         loop.stats.stalls += 1
         return False
-    if now < conn.stalled_until:
+    if now < conn.stalled_until or bk_planted(PLANT_PATIENCE_ENDLESS):
         return False
     loop.stats.stalls_refused += 1
     return True

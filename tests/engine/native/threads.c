@@ -230,7 +230,7 @@ void wake(const void *on, int all)
 void sleep_ns(int64_t ns)
 {
     if (ns > 0)
-        block(&shared->now, shared->now + ns);
+        block(&shared->now, ns < NEVER - shared->now ? shared->now + ns : NEVER);
 }
 
 /* --- mutexes, conditions, semaphores ------------------------------------------------------------------------------ */
