@@ -4,6 +4,8 @@ gRPC aborts the whole process if a key or certificate is empty, as it is for a m
 anew; trusts the system's authorities if the file of authorities is empty; and does not say what is wrong with others.
 """
 
+import contextlib
+import os
 import ssl
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -33,7 +35,13 @@ def check_pair(certificate: bytes, key: bytes) -> None:
 
 def check_authorities(certificates: bytes) -> None:
     """Check the certificates of authorities. Raises UnusablePem."""
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=certificates.decode("ascii", "ignore"))
-    except (ssl.SSLError, ValueError):
-        raise UnusablePem("the file of authorities has no certificate in PEM, or one that is not whole") from None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # From a file, because OpenSSL reads certificates with trust settings (BEGIN TRUSTED CERTIFICATE) from files only.
+    with os.fdopen(os.memfd_create("authorities"), "wb") as file:
+        file.write(certificates)
+        file.flush()
+        with contextlib.suppress(ssl.SSLError):
+            context.load_verify_locations(f"/proc/self/fd/{file.fileno()}")
+            if context.cert_store_stats()["x509"]:
+                return
+    raise UnusablePem("the file of authorities has no certificate in PEM, or one that is not whole")

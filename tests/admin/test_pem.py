@@ -2,6 +2,7 @@
 empty.
 """
 
+import ssl
 from pathlib import Path
 
 import grpc
@@ -16,6 +17,9 @@ from bookie.server.configuration.errors import ConfigError
 from bookie.server.configuration.settings import AccessSettings
 from bookie_admin import tls
 from tests.fixtures.certificates import Authority, Party
+
+FOR_SERVERS = bytes.fromhex("300c 300a 0608 2b06010505070301")
+"""What `openssl x509 -addtrust serverAuth` writes behind a certificate."""
 
 pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
 
@@ -61,6 +65,20 @@ def test_what_cannot_be_used(parties: tuple[Authority, Party, Party], tmp_path: 
         ConfigurationError, match=f"TLS authorities {empty}: the file of authorities has no certificate"
     ):
         opened(empty, one.certificate, one.key)
+
+
+def test_authorities_with_trust_settings(parties: tuple[Authority, Party, Party], tmp_path: Path) -> None:
+    """OpenSSL writes them as TRUSTED CERTIFICATE, and gRPC obeys them."""
+    ca, one, _ = parties
+    plain = ssl.PEM_cert_to_DER_cert(ca.certificate.read_text())
+    pem = ssl.DER_cert_to_PEM_cert(plain + FOR_SERVERS)
+    text = pem.replace(" CERTIFICATE", " TRUSTED CERTIFICATE").encode()
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(text)
+    opened(trusted, one.certificate, one.key)
+    for part in (text[: len(text) // 2], text + text[: len(text) // 2], text.replace(b"TRUSTED ", b"", 1)):
+        with pytest.raises(UnusablePem):
+            check_authorities(part)
 
 
 @settings(max_examples=200)
