@@ -2,6 +2,9 @@
 nothing comes back from them, and their memory is bounded.
 """
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from tests.storage.opened import KIB, MIB, Opened
 
 OpenedWith = Callable[..., Opened]
 KEPT_MOST = 8
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -215,3 +219,87 @@ def test_kept_halves_fit_into_half_of_the_cache(opened: OpenedWith) -> None:
         assert 0 < one.storage.stats()["kept_bytes"] <= 8 * MIB + 64 * KIB
     for ledger, entries in stored.items():
         assert [data for first in range(0, len(entries), 50) for data in read(one, ledger, first, 50)] == entries
+
+
+WITHOUT_ADDRESS_SPACE = """
+import resource, sys, threading
+from pathlib import Path
+from bookie._fast.cache.memory import Memory
+from bookie._fast.store.direct import Refused
+from tests.reference.storage import entry
+from tests.storage.opened import MIB, Opened
+
+one = Opened(Path(sys.argv[1]), keep_flushed=True)
+stored = {}
+
+def limit_to(share):
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (int(mapped * share), resource.RLIM_INFINITY))
+
+def no_limit():
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+def add(ledger, count):
+    for at in range(count):
+        data = entry(ledger, at, payload=bytes([ledger]) * 10_000)
+        one.direct.add(data, recovery=True)
+        stored[ledger, at] = data
+        assert one.direct.commit()
+
+def room(ledger):
+    try:
+        add(ledger, 1000)
+    except Refused:
+        return sum(1 for of, _ in stored if of == ledger)
+
+def switches():
+    try:
+        text = Path(f"/proc/self/task/{flusher.native_id}/status").read_text()
+    except OSError:                                     # it has ended
+        return 0
+    return int(text.partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+
+memory = Memory(2 * MIB, 2 * MIB)
+memory.write(0, 0, bytes(MIB))
+limit_to(0.5)
+system_loses_it = not memory.pass_on(0, 0)
+no_limit()
+
+# The last half took little of the memory that it got from the first one, and leaves the rest for the next one.
+for ledger, count in enumerate((120, 90, 3)):
+    add(ledger, count)
+    one.checkpoint()
+add(3, 3)
+go = threading.Event()
+flusher = threading.Thread(target=lambda: go.wait() and one.checkpoint())
+flusher.start()
+before = switches()
+limit_to(0.5)
+go.set()
+while flusher.is_alive() and switches() < before + 200:  # it waits again and again
+    pass
+waits = flusher.is_alive()
+no_limit()
+flusher.join()
+assert waits == system_loses_it, (waits, system_loses_it)
+new = room(4)
+one.checkpoint()
+one.checkpoint()
+assert new == room(5), "the half that was mapped again is smaller than another one"
+one.checkpoint()
+for (ledger, at), data in stored.items():
+    held = one.direct.read(ledger, at, size=MIB)
+    assert held.entries() == [data], (ledger, at)
+    held.release()
+one.stop()
+"""
+
+
+@pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer needs address space of its own")
+def test_a_half_that_loses_its_address_space_is_mapped_again(tmp_path: Path) -> None:
+    """A part of it is lost where the system refuses to move memory into it. The flush waits until there is address
+    space for a whole half; no entry is lost, and the half takes as much as another one.
+    """
+    words = [sys.executable, "-c", WITHOUT_ADDRESS_SPACE, str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
