@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-enum { PATH_MAX_BYTES = 200, RULES_MAX = 32, SECTOR = 512 };
+enum { PATH_MAX_BYTES = 200, RULES_MAX = 32, SECTOR = 512, PAGE = 4096 };
 
 struct rule {
     int64_t ops, action, nth, times, argument;
@@ -276,7 +276,7 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
     struct stat state;
     int64_t size = 0, argument = 0, left;
     ssize_t done;
-    int verdict, torn, full, n = 0;
+    int verdict, torn, full, shortened, n = 0;
     for (int i = 0; i < count; i++)
         size += (int64_t)parts[i].iov_len;
     verdict = judge(OP_WRITE, short_path(file->path), at, size, &argument);
@@ -294,8 +294,9 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
         at = (int64_t)(draw() % (uint64_t)(state.st_size / SECTOR + 1)) * SECTOR;
     }
     torn = mine->settings.kill_at == mine->steps + 1;
-    mine->faults += verdict == FAULT_SHORT && is_index(file);
-    left = (verdict == FAULT_SHORT || torn) && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
+    shortened = verdict == FAULT_SHORT && !(is_index(file) && size <= PAGE); /* the kernel takes a page as a whole */
+    mine->faults += shortened && is_index(file);
+    left = (shortened || torn) && size > 1 ? 1 + (int64_t)(draw() % (uint64_t)(size - 1)) : size;
     changing(fd, file, at, left);
     for (n = 0; n < count && left > 0; n++) {
         less[n] = parts[n];
