@@ -2,7 +2,8 @@
 directories. Appends a JSON line for each shape to perf/results/scale.jsonl; `perf.scale.table` makes a model of it.
 
 `python -m perf.scale --latency MS --rate MB_S`: what more journals and directories gain if each has a disk of its own.
-The disks are made of memory and waiting (`perf.scale.disks`). Measures each shape three times, in turn.
+The disks are made of memory and waiting (`perf.scale.disks`). Measures each shape three times, in turn. With
+`--rate 0`, the disks have no limit but their latency, and each shape is measured with two numbers of outstanding adds.
 """
 
 import json
@@ -16,7 +17,7 @@ from pathlib import Path
 import click
 
 from perf.scale.disks import Disks
-from perf.scale.shapes import ON_OWN_DISKS, SHAPES, Shape, kind_of
+from perf.scale.shapes import OF_LATENCY, ON_OWN_DISKS, SHAPES, Shape, kind_of
 from perf.side_by_side.card import append, machine_card
 from perf.side_by_side.drive import CLIENT_CPU, Result, bkload, place
 from perf.side_by_side.servers import OurBookie
@@ -27,6 +28,7 @@ ROWS = ROOT / "perf/results/scale.jsonl"
 SIZE = 1024
 CONNECTIONS = 4
 OUTSTANDING, OUTSTANDING_ON_OWN_DISKS = 1000, 20_000
+OUTSTANDING_MORE = 80_000
 MEMORY = Path("/dev/shm/perf-scale")  # noqa: S108  (no secrets, and the name is given in the help)
 """Where slow disks are, so that they do not wait for the real one."""
 CACHE_MIB_OF_EACH = 128
@@ -63,11 +65,10 @@ def settings(directory: Path, shape: Shape) -> dict[str, str]:
     return {"serverNumIOThreads": str(shape.loops), **{key: ",".join(paths) for key, paths in places.items()}}
 
 
-def load(shape: Shape, server: OurBookie, seconds: float, disks: Disks | None) -> Result:
+def load(shape: Shape, server: OurBookie, seconds: float, disks: Disks | None, outstanding: int) -> Result:
     """Apply the load of a shape; return its figures, with the CPU time of each kind of thread per entry."""
     run = partial(bkload, port=server.port, size=SIZE, connections=CONNECTIONS)
     if shape.work == "adds":
-        outstanding = OUTSTANDING_ON_OWN_DISKS if disks else OUTSTANDING
         run = partial(run, "add", outstanding=outstanding, ledgers=LEDGERS)
     else:
         run("fill", outstanding=1000, ledgers=CONNECTIONS, entries=CACHED)
@@ -87,7 +88,7 @@ def load(shape: Shape, server: OurBookie, seconds: float, disks: Disks | None) -
     return figures
 
 
-def measure(directory: Path, shape: Shape, seconds: float, disks: Disks | None) -> Result:
+def measure(directory: Path, shape: Shape, seconds: float, disks: Disks | None, outstanding: int) -> Result:
     """Measure one shape with a bookie of its own."""
     server = OurBookie(fresh(directory))
     keys = settings(directory, shape)
@@ -98,10 +99,19 @@ def measure(directory: Path, shape: Shape, seconds: float, disks: Disks | None) 
     try:
         if shape.cpus == 1:
             place(server.pid, {0 if CLIENT_CPU else 1})
-        return load(shape, server, seconds, disks)
+        return load(shape, server, seconds, disks, outstanding)
     finally:
         server.stop()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def plan(disks: Disks | None, runs: int) -> list[tuple[Shape, int]]:
+    """Return what is measured: shapes, and the adds that are outstanding."""
+    if disks is None:
+        return [(shape, OUTSTANDING) for shape in SHAPES]
+    if disks.mb_s:
+        return [(shape, OUTSTANDING_ON_OWN_DISKS) for shape in ON_OWN_DISKS] * runs
+    return [(shape, many) for shape in OF_LATENCY for many in (OUTSTANDING_ON_OWN_DISKS, OUTSTANDING_MORE)] * runs
 
 
 @click.command(help=__doc__)
@@ -116,9 +126,10 @@ def main(directory: Path | None, seconds: float, latency: float | None, rate: in
     directory = directory or (MEMORY if disks else ROOT / "build/perf/scale")
     directory.mkdir(parents=True, exist_ok=True)
     card = machine_card(directory)
-    for shape in ON_OWN_DISKS * runs if disks else SHAPES:
-        found = measure(directory / "server", shape, seconds, disks)
-        row = {**shape.row(), **(disks.row() if disks else {}), **found, "card": card}
+    for shape, outstanding in plan(disks, runs):
+        found = measure(directory / "server", shape, seconds, disks, outstanding)
+        on = {**disks.row(), "outstanding": outstanding} if disks else {}
+        row = {**shape.row(), **on, **found, "card": card}
         print(json.dumps(row), flush=True)
         append(rows, row)
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-__all__ = ["kind_of", "KINDS", "ON_OWN_DISKS", "Shape", "SHAPES"]
+__all__ = ["kind_of", "KINDS", "OF_LATENCY", "ON_OWN_DISKS", "Shape", "SHAPES"]
 
 Work = Literal["adds", "batches"]
 KINDS = ("io", "journal", "flush", "read", "other")
@@ -52,3 +52,5 @@ ON_OWN_DISKS = tuple(
     for journals, directories in ((1, 1), (2, 2), (4, 4), (1, 4), (2, 4), (4, 1), (4, 2))
 )
 """What is measured where each journal and each ledger directory has a disk of its own, which is what is waited for."""
+OF_LATENCY = tuple(shape for shape in ON_OWN_DISKS if shape.journals == shape.directories)
+"""What is measured on such disks that have a latency but no limit of their rate."""

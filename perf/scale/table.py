@@ -1,4 +1,4 @@
-"""`python -m perf.scale.table`: the tables of docs/scale.md, of the newest line for each shape, and of the newest run
+"""`python -m perf.scale.table`: the tables of docs/scale.md, of the newest line for each shape, and of the newest runs
 with disks of their own.
 """
 
@@ -9,9 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from perf.markdown import head, line
-from perf.scale.shapes import KINDS, ON_OWN_DISKS, SHAPES
+from perf.scale.shapes import KINDS, OF_LATENCY, ON_OWN_DISKS, SHAPES
 
-__all__ = ["ceilings", "LARGE", "Machine", "newest", "newest_on_own_disks", "of_own_disks", "tables"]
+__all__ = [
+    "ceilings",
+    "LARGE",
+    "Machine",
+    "newest",
+    "newest_of_latency",
+    "newest_on_own_disks",
+    "of_latency",
+    "of_own_disks",
+    "tables",
+]
 
 Row = Mapping[str, Any]
 SHAPE = ("work", "cpus", "loops", "journals", "directories")
@@ -85,8 +95,17 @@ def tables(rows: Sequence[Row]) -> list[str]:
 
 
 def newest_on_own_disks(lines: Iterable[str]) -> list[Row]:
-    """Return the rows of the last run in which each directory had a disk of its own."""
-    rows = [row for row in map(json.loads, lines) if "latency_ms" in row]
+    """Return the rows of the last run in which each directory had a disk of its own, with a rate."""
+    return _last_run(row for row in map(json.loads, lines) if row.get("disk_mb_s"))
+
+
+def newest_of_latency(lines: Iterable[str]) -> list[Row]:
+    """Return the rows of the last run on disks of their own that had no limit but their latency."""
+    return _last_run(row for row in map(json.loads, lines) if row.get("disk_mb_s") == 0)
+
+
+def _last_run(found: Iterable[Row]) -> list[Row]:
+    rows = list(found)
     return [row for row in rows if row["card"]["date"] == rows[-1]["card"]["date"]]
 
 
@@ -106,6 +125,19 @@ def of_own_disks(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def of_latency(rows: Sequence[Row]) -> list[str]:
+    """Return the table of a run on disks with a latency alone, medians for each shape and number of outstanding adds."""
+    lines = head(["journals", "directories", "outstanding", "entries/s", "of one of each"])
+    for outstanding in dict.fromkeys(row["outstanding"] for row in rows):
+        same = [row for row in rows if row["outstanding"] == outstanding]
+        base = _medians(same, "entries_s", 1, 1)
+        for shape in OF_LATENCY:
+            entries = _medians(same, "entries_s", shape.journals, shape.directories)
+            figures = [f"{outstanding:,}", f"{entries:,.0f}", f"{entries / base:.1f}"]
+            lines.append(line([str(shape.journals), str(shape.directories), *figures]))
+    return lines
+
+
 def _medians(rows: Sequence[Row], name: str, journals: int, directories: int) -> float:
     of = [row for row in rows if (row["journals"], row["directories"]) == (journals, directories)]
     return float(statistics.median(row[name] for row in of))
@@ -121,4 +153,5 @@ if __name__ == "__main__":
     from perf.scale.__main__ import ROWS
 
     written = ROWS.read_text().splitlines()
-    print("\n".join([*tables(newest(written)), "", *of_own_disks(newest_on_own_disks(written))]))
+    own, latency = of_own_disks(newest_on_own_disks(written)), of_latency(newest_of_latency(written))
+    print("\n".join([*tables(newest(written)), "", *own, "", *latency]))

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from perf.scale.__main__ import ROWS, settings
+from perf.scale.__main__ import ROWS, plan, settings
 from perf.scale.disks import Disks
-from perf.scale.shapes import ON_OWN_DISKS, SHAPES, kind_of
+from perf.scale.shapes import OF_LATENCY, ON_OWN_DISKS, SHAPES, kind_of
 from perf.scale.table import LARGE, ceilings, newest, newest_on_own_disks, of_own_disks, tables
 from perf.side_by_side.drive import bkload
 from perf.side_by_side.servers import OurBookie
@@ -63,6 +63,27 @@ def test_own_disks_are_a_table_of_medians() -> None:
     assert found[4] == "| 4 | 4 | 4,005 | 4.0 | 75 % | 50 % |"
 
 
+def test_latency_alone_has_a_table_of_its_own() -> None:
+    """Each number of outstanding adds is compared with one journal and directory; such rows are in no other table."""
+    shapes = [shape for shape, _ in plan(Disks(latency_ms=5, mb_s=0), runs=1)]
+    assert len(shapes) == 2 * len(OF_LATENCY)
+    rows = [
+        {**own(one.journals, one.directories, rate * one.journals), "disk_mb_s": 0, "outstanding": many}
+        for one in OF_LATENCY
+        for many, rate in ((20_000, 1000), (80_000, 3000))
+    ]
+    lines = [json.dumps(one) for one in [row(), own(1, 1, 7), *rows]]
+    assert newest(lines) == [row()]
+    assert newest_on_own_disks(lines) == [own(1, 1, 7)]
+    found = of_latency(newest_of_latency(lines))
+    assert found[2:5] == [
+        "| 1 | 1 | 20,000 | 1,000 | 1.0 |",
+        "| 2 | 2 | 20,000 | 2,000 | 2.0 |",
+        "| 4 | 4 | 20,000 | 4,000 | 4.0 |",
+    ]
+    assert found[6] == "| 2 | 2 | 80,000 | 6,000 | 2.0 |"
+
+
 def test_a_bookie_on_slow_disks(tmp_path: Path) -> None:
     """It serves from them, and what it writes is counted for the disk of each journal."""
     pytest.importorskip("bookie._fast.testing.slow", reason="build with BOOKIE_FAULTS=1")
@@ -88,3 +109,4 @@ def test_the_page_has_these_tables() -> None:
     assert len(rows) == len(SHAPES)
     assert "\n".join(tables(rows)) in page
     assert "\n".join(of_own_disks(newest_on_own_disks(lines))) in page
+    assert "\n".join(of_latency(newest_of_latency(lines))) in page
