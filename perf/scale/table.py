@@ -126,7 +126,7 @@ def of_own_disks(rows: Sequence[Row]) -> list[str]:
 
 
 def of_latency(rows: Sequence[Row]) -> list[str]:
-    """Return the table of a run on disks with a latency alone, medians for each shape and number of outstanding adds."""
+    """Return the table of a run on disks with a latency alone: medians of each shape and number of outstanding adds."""
     lines = head(["journals", "directories", "outstanding", "entries/s", "of one of each"])
     for outstanding in dict.fromkeys(row["outstanding"] for row in rows):
         same = [row for row in rows if row["outstanding"] == outstanding]

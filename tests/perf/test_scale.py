@@ -9,7 +9,16 @@ import pytest
 from perf.scale.__main__ import ROWS, plan, settings
 from perf.scale.disks import Disks
 from perf.scale.shapes import OF_LATENCY, ON_OWN_DISKS, SHAPES, kind_of
-from perf.scale.table import LARGE, ceilings, newest, newest_on_own_disks, of_own_disks, tables
+from perf.scale.table import (
+    LARGE,
+    ceilings,
+    newest,
+    newest_of_latency,
+    newest_on_own_disks,
+    of_latency,
+    of_own_disks,
+    tables,
+)
 from perf.side_by_side.drive import bkload
 from perf.side_by_side.servers import OurBookie
 
