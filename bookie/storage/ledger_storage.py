@@ -233,6 +233,8 @@ class LedgerStorage:
             open_logs_max=self.storage.open_logs_max,
             ledger_logs_max=self._ledger_logs_max(),
             log_idle_ms_max=self.storage.log_idle_ms_max,
+            pending_bytes_most=self.storage.index_pending_bytes // count * 3 // 4,
+            pending_ledgers_least=self.storage.index_slice_ledgers,
         )
 
     def _ledger_logs_max(self) -> int:
@@ -446,7 +448,7 @@ class LedgerStorage:
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,
             "compaction": (COMPACTION_BYTES + self.storage.frame_bytes_max) * len(self.storage.ledger_directories),
-            "index": INDEX_BYTES * len(self.storage.ledger_directories),
+            "index": INDEX_BYTES * len(self.storage.ledger_directories) + self.storage.index_pending_bytes,
             "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }

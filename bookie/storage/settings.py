@@ -58,6 +58,8 @@ class StorageSettings:
     """Flush a half of the write cache when it holds this much, or a quarter of the write cache if that is less."""
     keep_flushed: bool = True
     """Keep what was flushed readable in memory until that is needed; it takes at most half of the write cache."""
+    index_slice_ledgers: int = 1000
+    """Flushes of at least this many ledgers put the runs of a sixteenth of them into the index; 0: no flush does."""
     throttle_ms_max: int = 10_000
     log_bytes_max: int = 1 << 30
     open_logs_max: int = 256
@@ -77,3 +79,8 @@ class StorageSettings:
     skip_damaged_journal: bool = False
     fence_all: bool = False
     """Take over a Java bookie's disks without its ledgers index, with every ledger fenced."""
+
+    @property
+    def index_pending_bytes(self) -> int:
+        """The memory that runs may take that wait for the location index, over all directories."""
+        return self.write_cache_bytes // 8 if self.index_slice_ledgers else 0

@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print the plan, and the calls of the last run")
     parser.add_argument("--hashes", action="store_true", help="print the hash of each world")
     parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of tests/engine/planted.py")
-    parser.add_argument("--world", default="", metavar="NAME", help="play them as worlds of tests/engine/directed.py")
+    parser.add_argument("--world", default="", metavar="NAME", help="play worlds of tests/engine/directed.py")
     parser.add_argument("--first", action="store_true", help="end at the first world with a finding")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--shrink", type=float, default=120, help="seconds for shrinking a failing world; 0: do not")
@@ -68,12 +68,13 @@ def play_all(given: argparse.Namespace) -> int:
     from tests.engine.plan_files import written
     from tests.engine.planted import NOTHING, PLANTED
     from tests.engine.runtime import Runtime
+    from tests.engine.sliced import sliced
     from tests.engine.standby import Standby
     from tests.engine.world import play
 
     planted = PLANTED[given.plant] if given.plant else NOTHING
     if given.world:
-        planted = replace(planted, draw=getattr(directed, given.world))
+        planted = replace(planted, draw=sliced if given.world == "sliced" else getattr(directed, given.world))
     planted.begin()
     runtime = Runtime()
     runtime.redirect()

@@ -11,6 +11,7 @@ def over_budget(engine: Engine) -> str:
     used = engine.storage.stats() | engine.port.stats()
     limits = {
         "write_cache_bytes": storage.write_cache_bytes,
+        "index_pending_bytes": storage.index_pending_bytes,
         "read_cache_bytes": storage.read_cache_bytes,
         "uncached_read_bytes": storage.uncached_read_bytes,
         "input_buffer_bytes": network.input_bytes_max,

@@ -80,7 +80,7 @@ def _world(plan: Plan, *runs: RunPlan, **settings: Any) -> Plan:
         plan,
         ledgers=tuple({*LEDGERS, *(ledger for run in runs for peer in run.peers for ledger in peer.ledgers)}),
         runs=(*runs, last),
-        storage={**plan.storage, "keep_flushed": False, **settings},
+        storage={**plan.storage, "keep_flushed": False, "index_slice_ledgers": 0, **settings},
         journal={**plan.journal, **journal},
         **known,
     )

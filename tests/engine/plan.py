@@ -143,7 +143,11 @@ def draw_plan(seed: int) -> Plan:
     return Plan(
         seed,
         network=_network(rng),
-        storage={**_storage(rng), "keep_flushed": random.Random(f"kept-{seed}").random() < 0.5},
+        storage={
+            **_storage(rng),
+            "keep_flushed": random.Random(f"kept-{seed}").random() < 0.5,
+            "index_slice_ledgers": random.Random(f"slices-{seed}").choice((0, 1, 1, 2, 1000)),
+        },
         journal=_journal(rng),
         ledgers=ledgers,
         ledger_directories=rng.choice((1, 1, 2, 3)),

@@ -17,6 +17,7 @@ from bookie.server.data_port import DataPort
 from tests.engine import directed
 from tests.engine.plan import Plan, Rule, draw_plan
 from tests.engine.runtime import Action, Op
+from tests.engine.sliced import sliced
 from tests.fixtures.planted import SENTENCES, number_of
 
 __all__ = ["ELSEWHERE", "NOTHING", "Planted", "PLANTED", "WORLDS"]
@@ -174,6 +175,7 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.unreadable_index: ("LAST_AFTER_ERROR",),
     directed.young: ("INDEX_IN_PLACE", "OLD_META_JUDGED", "PARENTS_UNSYNCED"),
     directed.zeroed: ("ZEROS_OVER_GROUPS",),
+    sliced: ("LOG_SETTLED_EARLY", "PENDING_LOST", "PENDING_MARKED", "PENDING_UNREAD"),
 }
 """The worlds in which a bug shows soon. In ordinary ones it shows later, or hardly ever."""
 
@@ -194,6 +196,7 @@ ELSEWHERE: dict[str, str] = {
     "LIMBO_DENIES": "tests/hostile/test_statuses.py",
     "LIMBO_WRITES": "tests/hostile/test_statuses.py",
     "OPEN_COLLECTED": "tests/fast/test_collector.py",
+    "PENDING_STAYS": "tests/storage/test_index_slices.py",
     "RELEASED_EARLY": "tests/fast/test_entrylog_ids.py",
     "RISE_UNANNOUNCED": "tests/fast/test_long_polls.py",
     "STALE_LEAF": "tests/fast/test_index_view.py",

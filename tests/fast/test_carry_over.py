@@ -176,6 +176,43 @@ def test_b15_a_full_directory_does_not_fill_the_journals_disk(tmp_path: Path, fa
     one.stop()
 
 
+@pytest.mark.thorough
+def test_b15_what_the_index_lacks_is_journaled_again(tmp_path: Path, faulty: ModuleType) -> None:
+    """Entries that were flushed and wait for the index, when the disk gets full, are copied from the entry log; newer
+    copies in memory follow them, and those of deleted ledgers are left out.
+    """
+    one = opened(tmp_path, faulty.FaultyFiles(), index_slice_ledgers=1)
+    waiting = {ledger: entry(ledger, 0, payload=b"%d" % ledger) for ledger in range(101, 301, 2)}
+    for data in waiting.values():
+        one.direct.add(data, KEY)
+    assert one.direct.commit()
+    one.flush_for_room()
+    assert one.storage.stats()["index_pending_runs"] > 50
+    gone, again = 103, 105
+    assert one.storage.collectors()[1].delete_ledgers([gone]) == 1
+    del waiting[gone]
+    full(faulty)
+    with running(one):
+        write_stuck(one)
+        waiting[again] = entry(again, 0, payload=b"again")
+        assert one.direct.wait(1, one.direct.add(waiting[again], KEY, recovery=True), 60)
+        sizes = []
+        for number in range(ROUNDS):
+            write_round(one, number)
+            one.checkpoints.checkpoint()
+            sizes.append(journal_bytes(tmp_path))
+        assert max(sizes) <= BOUND, sizes
+    assert was_carried_over(one)
+    assert one.storage.stats()["index_pending_runs"] > 50
+    one.crash()
+    faulty.clear()
+    one = opened(tmp_path, faulty.FaultyFiles())
+    check_stuck(one)
+    assert {ledger: held(one, ledger) for ledger in waiting} == {ledger: {0: data} for ledger, data in waiting.items()}
+    assert one.direct.ledger(gone) is None
+    one.stop()
+
+
 AHEAD = shutil.ignore_patterns("*.preparing", "*.spare")
 """Files that the journal may rename at any time."""
 STEPS = CARRYING, CARRIED, CARRY_MARKED = 71, 72, 73

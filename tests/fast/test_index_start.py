@@ -1,4 +1,6 @@
-"""Test what a start notices about an index: leaves that hold an older state of themselves, in tables of two sizes."""
+"""Test what a start notices about an index (index.opening): leaves that hold an older state of themselves, in tables of
+two sizes.
+"""
 
 import random
 import struct

@@ -74,6 +74,10 @@ class Opened:
         """Take a complete checkpoint in this thread."""
         self.checkpoints.flush_alone()
 
+    def flush_for_room(self) -> None:
+        """Take a checkpoint as if adds had no room; it may leave runs that the index lacks."""
+        self.checkpoints.flush_alone(whole=False)
+
     def crash(self) -> None:
         """End without a checkpoint, so that the next start must replay. What was not committed is lost."""
         self.pool.stop()

@@ -69,4 +69,9 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_LIMBO_WRITES
         PLANT_DOUBT_ENDED
         PLANT_PATIENCE_ENDLESS
+        PLANT_PENDING_LOST
+        PLANT_PENDING_UNREAD
+        PLANT_PENDING_MARKED
+        PLANT_PENDING_STAYS
+        PLANT_LOG_SETTLED_EARLY
     bint bk_planted(int bug) noexcept

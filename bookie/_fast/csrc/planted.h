@@ -69,6 +69,11 @@ enum {
     PLANT_LIMBO_WRITES, /* writers may add to a ledger of which the bookie may have lost entries */
     PLANT_DOUBT_ENDED, /* a look-up asks only afterwards whether entries of the ledger may be missing from the index */
     PLANT_PATIENCE_ENDLESS, /* an add that waits for room in the write cache is never refused */
+    PLANT_PENDING_LOST, /* runs that wait for the index are dropped although it could not commit */
+    PLANT_PENDING_UNREAD, /* look-ups pass over runs that wait for the index */
+    PLANT_PENDING_MARKED, /* a mark moves over entries whose runs wait for the index */
+    PLANT_PENDING_STAYS, /* runs of a deleted ledger still wait for the index */
+    PLANT_LOG_SETTLED_EARLY, /* a full log may be collected while runs that point into it wait for the index */
 };
 #ifdef BOOKIE_FAULTS
 #include <stdlib.h>

@@ -34,6 +34,9 @@ cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil
 cdef void log_ids_drop(LogIds* ids, uint32_t log_id) noexcept nogil
 # Call after the commit of everything that the user appended: its logs that were closed before may be collected now.
 cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil
+# The same for a user that commits later, and counts its commits: those of its logs that were closed since the last call
+# may be collected when it has counted to `due`. Now it has counted to `reached`.
+cdef void log_ids_settle_later(LogIds* ids, LogUser user, int64_t due, int64_t reached) noexcept nogil
 
 cdef bint log_ids_is_open(LogIds* ids, uint32_t log_id) noexcept nogil
 # Return the lowest id of an open log, or -1 if none is open.

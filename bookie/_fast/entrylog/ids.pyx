@@ -2,7 +2,7 @@
 import os
 
 from libc.errno cimport EEXIST, EINTR, ENOMEM
-from libc.stdint cimport UINT32_MAX, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, strlen
@@ -10,7 +10,7 @@ from posix.fcntl cimport O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 
 from bookie._fast.base.crash_steps cimport STEP_LOG_CREATED, STEP_LOG_PUBLISHED, step
 from bookie._fast.base.file cimport PRIVATE_MODE, FileOps, Files, sync_dir, write_full
-from bookie._fast.base.planted cimport PLANT_RELEASED_EARLY, bk_planted
+from bookie._fast.base.planted cimport PLANT_LOG_SETTLED_EARLY, PLANT_RELEASED_EARLY, bk_planted
 from bookie._fast.base.sync cimport (
     pthread_mutex_destroy,
     pthread_mutex_init,
@@ -35,6 +35,7 @@ cdef struct OpenLog:
     uint32_t log_id
     LogUser user
     bint closed                  # by its writer; the index is not committed yet
+    int64_t due                  # the count of commits that settles it; -1: not known yet
 
 cdef struct LogIds:
     FileOps* ops
@@ -115,6 +116,7 @@ cdef bint enter(LogIds* ids, uint32_t log_id, LogUser user) noexcept nogil:
     ids.open[ids.count].log_id = log_id
     ids.open[ids.count].user = user
     ids.open[ids.count].closed = False
+    ids.open[ids.count].due = -1
     ids.count += 1
     span(ids, log_id)
     pthread_mutex_unlock(&ids.lock)
@@ -215,6 +217,10 @@ cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil:
 
 
 cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil:
+    log_ids_settle_later(ids, user, 0, INT64_MAX)
+
+
+cdef void log_ids_settle_later(LogIds* ids, LogUser user, int64_t due, int64_t reached) noexcept nogil:
     cdef uint32_t i
     cdef uint32_t kept = 0
     pthread_mutex_lock(&ids.lock)
@@ -222,7 +228,10 @@ cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil:
     ids.greatest = 0
     for i in range(ids.count):
         if ids.open[i].closed and ids.open[i].user == user:
-            continue
+            if ids.open[i].due < 0:
+                ids.open[i].due = due
+            if ids.open[i].due <= reached or bk_planted(PLANT_LOG_SETTLED_EARLY):
+                continue
         ids.open[kept] = ids.open[i]
         span(ids, ids.open[kept].log_id)
         kept += 1

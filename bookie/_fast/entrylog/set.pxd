@@ -58,8 +58,10 @@ cdef Status log_set_end_all_marked(LogSet* logs) noexcept nogil
 cdef Status log_set_expire(LogSet* logs, int64_t now) noexcept nogil
 # After OK, everything appended is on disk, `lastId` covers all logs, and the logs that had to be closed are closed.
 cdef Status log_set_sync(LogSet* logs) noexcept nogil
-# Call when the index that points into the synced logs is committed: closed logs may be collected now.
-cdef void log_set_settle(LogSet* logs) noexcept nogil
+# Call when what was appended to the synced logs is in the index or will be put there; nothing of it is given up any
+# more. The user counts commits of the index: logs that were closed may be collected when it has counted to `due`, and
+# `reached` is its count. See log_ids_settle_later.
+cdef void log_set_settle(LogSet* logs, int64_t due, int64_t reached) noexcept nogil
 # Undo a failed flush, so that it can begin anew: logs end where they ended at the last settle, and those created since
 # are removed. Clears NO_SPACE.
 cdef void log_set_give_up(LogSet* logs) noexcept nogil

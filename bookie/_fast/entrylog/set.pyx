@@ -27,7 +27,7 @@ from bookie._fast.entrylog.ids cimport (
     log_ids_is_open,
     log_ids_ops,
     log_ids_publish,
-    log_ids_settle,
+    log_ids_settle_later,
 )
 from bookie._fast.entrylog.scan cimport log_check
 from bookie._fast.entrylog.writer cimport (
@@ -445,7 +445,7 @@ cdef void settle_log(OpenLog* log) noexcept nogil:
     log.committed = writer_size(log.writer)
 
 
-cdef void log_set_settle(LogSet* logs) noexcept nogil:
+cdef void log_set_settle(LogSet* logs, int64_t due, int64_t reached) noexcept nogil:
     cdef OpenLog* log = <OpenLog*> logs.active.newest
     if logs.common != NULL:
         settle_log(logs.common)
@@ -454,7 +454,7 @@ cdef void log_set_settle(LogSet* logs) noexcept nogil:
         log = <OpenLog*> log.aged.older
     logs.born.count = 0
     logs.marks.count = 0
-    log_ids_settle(logs.ids, LOG_USER_FLUSH)
+    log_ids_settle_later(logs.ids, LOG_USER_FLUSH, due, reached)
 
 
 cdef void remove_born(LogSet* logs) noexcept nogil:
@@ -562,7 +562,7 @@ cdef class EntryLogSet:
         log_check(status, self.directory)
 
     def settle(self):
-        log_set_settle(self.set)
+        log_set_settle(self.set, 0, 0)
 
     def give_up(self):
         log_set_give_up(self.set)

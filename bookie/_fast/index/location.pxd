@@ -11,8 +11,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord, StoredRun
+from bookie._fast.index.hit cimport IndexHit
+from bookie._fast.index.opening cimport index_close, index_open
 from bookie._fast.index.state cimport (
-    IndexHit,
     IndexReader,
     IndexStat,
     LocationIndex,
@@ -30,20 +31,15 @@ from bookie._fast.index.writes cimport (
     index_delete_runs,
     index_noted,
     index_put_run,
+    index_put_some,
     index_ready,
     index_relocate,
     index_written_last,
     index_written_run,
 )
 
-# Open or create the index in the existing directory `path`, once per process. Return NULL with *error set to an errno
-# or an LMDB code (index_error_text describes both). `map_bytes` is address space: when the file has grown to it, one
-# transaction fails with NO_SPACE, and the next begins with twice as much once no read is in progress.
-cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil
 # Make readers read pages through `ops`. Call it before the first reader is created.
 cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil
-# Close the index after every reader was freed. An open transaction is aborted.
-cdef void index_close(LocationIndex* index) noexcept nogil
 cdef const char* index_error_text(int error) noexcept nogil
 # Create a reader. Return NULL if no reader slot or memory is left, or the index has failed.
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil

@@ -1,66 +1,30 @@
-"""The location index on LMDB: opening it, and reads by any thread through its own reader.
+"""The location index on LMDB: reads by any thread through its own reader.
 
 An IndexReader owns a read transaction, renewed for each call and reset after it so that no old pages stay pinned; that
 is its only purpose. Pages are read with pread from the snapshot of the last commit (`index.search`). The LocationIndex
 owns the environment, the write transaction and the scratch memory of the writing thread (`index.writes`).
 """
-from libc.errno cimport EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, errno
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdio cimport SEEK_END, snprintf
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
-from posix.fcntl cimport O_RDONLY, open
-from posix.unistd cimport close, lseek
 
-from bookie._fast.base.cursor cimport load_i64
-from bookie._fast.base.file cimport PRIVATE_MODE
-from bookie._fast.base.lmdb_c cimport (
-    MDB_CORRUPTED,
-    MDB_CREATE,
-    MDB_FIRST,
-    MDB_INVALID,
-    MDB_NEXT,
-    MDB_NORDAHEAD,
-    MDB_NOTFOUND,
-    MDB_NOTLS,
-    MDB_RDONLY,
-    MDB_cursor,
-    MDB_dbi,
-    MDB_env,
-    MDB_txn,
-    MDB_val,
-    mdb,
-)
+from bookie._fast.base.lmdb_c cimport MDB_RDONLY, MDB_env, mdb
 from bookie._fast.base.short_wait cimport wait_shortly
-from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store, wall_ns
-from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK, Status
-from bookie._fast.index.codec cimport (
-    LEDGER_KEY_BYTES,
-    StoredRun,
-    fence_unpack,
-    ledger_forgive,
-    ledger_unpack,
-    run_bytes,
-    run_length,
-)
-from bookie._fast.index.damage cimport damage_init, damage_note
-from bookie._fast.index.doubts cimport doubt_unpack, doubts_add, doubts_free, doubts_hold_since, doubts_init
+from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
+from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, OK, Status
+from bookie._fast.index.codec cimport StoredRun, fence_unpack, ledger_forgive, ledger_unpack, run_bytes, run_length
+from bookie._fast.index.damage cimport damage_note
+from bookie._fast.index.doubts cimport doubt_unpack, doubts_hold_since
 from bookie._fast.index.guard cimport (
-    TABLES,
     TABLE_DOUBTS,
     TABLE_FENCES,
     TABLE_LEDGERS,
     TABLE_LOCATIONS,
-    TABLE_NAMES,
-    WHOLE_TABLE_PAGES_MAX,
     guard_free,
     guard_init,
-    guard_learn,
-    guard_sum,
-    guard_whole,
 )
 from bookie._fast.index.key cimport RunKey
-from bookie._fast.index.lmdb_pages cimport NO_PAGE, Node, Tree
+from bookie._fast.index.lmdb_pages cimport Node, Tree
 from bookie._fast.index.lmdb_tree cimport TreeWalk, tree_walk
 from bookie._fast.index.search cimport (
     search_following,
@@ -71,29 +35,16 @@ from bookie._fast.index.search cimport (
     search_prepare,
     search_spanning,
 )
+from bookie._fast.index.pending cimport pending_each, pending_last, pending_seek
 from bookie._fast.index.snapshot cimport (
     SnapshotUser,
     snapshot_leave,
     snapshot_take,
     snapshots_add_user,
-    snapshots_free,
-    snapshots_init,
     snapshots_remove_user,
     snapshots_replace,
 )
-from bookie._fast.index.state cimport INDEX_READERS_MAX
 from bookie._fast.index.table cimport run_describe
-from bookie._fast.index.upgrade cimport Upgrade, run_upgrade_some
-from bookie._fast.index.writes cimport commit_numbered, index_publish
-
-cdef extern from "<fcntl.h>" nogil:
-    int O_CLOEXEC
-    int POSIX_FADV_RANDOM, POSIX_FADV_WILLNEED
-    int posix_fadvise(int, int64_t, int64_t, int) noexcept
-
-cdef enum:
-    PATH_BYTES = 4200
-    WHOLE_FILE_PAGES_MAX = 65536  # of a file that is read as a whole, to count what is in a large table
 
 cdef struct EachOf:
     # A walk over one of the small tables: the callback that is set tells which.
@@ -105,179 +56,6 @@ cdef struct EachOf:
     bint missed
 
 
-# --- opening ---
-
-cdef LocationIndex* index_open(const char* path, uint64_t map_bytes, int* error) noexcept nogil:
-    cdef LocationIndex* index = <LocationIndex*> calloc(1, sizeof(LocationIndex))
-    cdef int fd
-    error[0] = ENOMEM
-    if index == NULL:
-        return NULL
-    damage_init(&index.damage)
-    if not doubts_init(&index.doubts):
-        free(index)
-        return NULL
-    guard_init(&index.guard)
-    snapshots_init(&index.snapshots)
-    error[0] = look_first(index, path)
-    if error[0] == 0:
-        memcpy(index.sums, index.committed_sums, sizeof(index.sums))
-        error[0] = open_environment(index, path, map_bytes)
-    if error[0] == 0:
-        error[0] = open_tables(index)
-    if error[0] == 0:
-        error[0] = mdb.env_get_fd(index.env, &fd)
-    if error[0] == 0:
-        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM)
-        index.guard.file.fd = fd
-        if not index_publish(index):
-            error[0] = MDB_CORRUPTED
-    if error[0] == 0:
-        error[0] = upgrade_runs(index)
-    if error[0] == 0:
-        return index
-    index_close(index)
-    return NULL
-
-
-cdef int look_first(LocationIndex* index, const char* path) noexcept nogil:
-    """Check the file before LMDB opens and trusts it. Return 0, an errno or an LMDB code."""
-    cdef char name[PATH_BYTES]
-    cdef Status status
-    cdef uint32_t table
-    cdef uint64_t sum_
-    cdef int fd
-    if snprintf(name, PATH_BYTES, "%s/data.mdb", path) >= PATH_BYTES:
-        return ENAMETOOLONG
-    fd = open(name, O_RDONLY | O_CLOEXEC)
-    if fd < 0:
-        return 0 if errno == ENOENT else errno
-    status = guard_learn(&index.guard, fd) if lseek(fd, 0, SEEK_END) > 0 else END
-    if status == OK:
-        status = guard_sum(&index.guard)
-    for table in range(TABLES):
-        # The other tables are read whole anyway. A leaf whose write was lost may hold an older state of itself, which
-        # only the number of values reveals; in a large index, reading all leaves would delay each start.
-        if status == OK and table == TABLE_LOCATIONS and index.guard.tables[table].pages > WHOLE_TABLE_PAGES_MAX:
-            if index.guard.file.last >= WHOLE_FILE_PAGES_MAX:
-                continue
-            posix_fadvise(fd, 0, 0, POSIX_FADV_WILLNEED)  # else a disk would move its head for each leaf
-        if status == OK:
-            status = guard_whole(&index.guard, table, &sum_)
-        if status == OK and table != TABLE_LOCATIONS:
-            index.committed_sums[table - TABLE_LEDGERS] = sum_
-    close(fd)
-    if status == END:
-        return 0
-    if status == NO_MEMORY or status == IO_ERROR:
-        return ENOMEM if status == NO_MEMORY else EIO
-    return 0 if status == OK else MDB_INVALID if index.guard.file.fd < 0 else MDB_CORRUPTED
-
-
-cdef int open_environment(LocationIndex* index, const char* path, uint64_t map_bytes) noexcept nogil:
-    cdef int dead
-    cdef int error = mdb.env_create(&index.env)
-    if error == 0:
-        error = mdb.env_set_mapsize(index.env, map_bytes)
-    if error == 0:
-        error = mdb.env_set_maxdbs(index.env, 8)
-    if error == 0:
-        error = mdb.env_set_maxreaders(index.env, INDEX_READERS_MAX)
-    if error == 0:
-        # The kernel's readahead around each page of a random look-up would mostly bring pages of other ledgers.
-        error = mdb.env_open(index.env, path, MDB_NOTLS | MDB_NORDAHEAD, PRIVATE_MODE)
-    if error == 0:
-        error = mdb.reader_check(index.env, &dead)
-    return error
-
-
-cdef int open_table(LocationIndex* index, MDB_txn* txn, uint32_t which, MDB_dbi* table, bint* made) noexcept nogil:
-    """Open a table, or create it: in a new index, or one of a version without it. EIO if LMDB misses it otherwise."""
-    cdef int error = mdb.dbi_open(txn, TABLE_NAMES[which], 0, table)
-    if error == MDB_NOTFOUND:
-        if index.guard.numbered or index.guard.named & 1 << which:
-            return EIO
-        made[0] = True
-        error = mdb.dbi_open(txn, TABLE_NAMES[which], MDB_CREATE, table)
-    return error
-
-
-cdef int open_tables(LocationIndex* index) noexcept nogil:
-    cdef MDB_txn* txn
-    cdef bint made = False
-    cdef int error = mdb.txn_begin(index.env, NULL, 0, &txn)
-    if error:
-        return error
-    error = mdb.dbi_open(txn, NULL, 0, &index.main)
-    if error == 0:
-        error = open_table(index, txn, TABLE_LOCATIONS, &index.locations, &made)
-    if error == 0:
-        error = open_table(index, txn, TABLE_LEDGERS, &index.ledgers, &made)
-    if error == 0:
-        error = open_table(index, txn, TABLE_FENCES, &index.fences, &made)
-    if error == 0:
-        error = open_table(index, txn, TABLE_DOUBTS, &index.doubtful, &made)
-    if error == 0 and made:
-        error = commit_numbered(index, txn, wall_ns())
-    if error == 0:
-        error = load_doubts(index, txn)
-    if error == 0:
-        return mdb.txn_commit(txn)
-    mdb.txn_abort(txn)
-    return error
-
-
-cdef int upgrade_runs(LocationIndex* index) noexcept nogil:
-    """Begin the chain of an empty table, or upgrade one of the first version. Return 0, an errno or an LMDB code."""
-    cdef Upgrade upgrade
-    cdef Status status = OK
-    memset(&upgrade, 0, sizeof(upgrade))
-    while status == OK and not upgrade.done:
-        status = index_begin(index)
-        if status == OK:
-            status = run_upgrade_some(&index.runs, &upgrade)
-            index.wrote = upgrade.begun or index.guard.tables[TABLE_LOCATIONS].root == <uint64_t> NO_PAGE
-        if status == OK:
-            status = index_commit(index)
-    index_abort(index)
-    if status == CORRUPT:
-        return MDB_CORRUPTED
-    return 0 if status == OK else ENOSPC if status == NO_SPACE else EIO
-
-
-cdef int load_doubts(LocationIndex* index, MDB_txn* txn) noexcept nogil:
-    """Load the doubts into memory. One that is damaged counts by its key alone."""
-    cdef MDB_cursor* cursor
-    cdef MDB_val key, value
-    cdef int64_t ledger
-    cdef bint lasting = False
-    cdef int error = mdb.cursor_open(txn, index.doubtful, &cursor)
-    if error:
-        return error
-    error = mdb.cursor_get(cursor, &key, &value, MDB_FIRST)
-    while error == 0:
-        if doubt_unpack(key.mv_data, key.mv_size, value.mv_data, value.mv_size, &ledger, &lasting) != OK:
-            damage_note(&index.damage, -1)
-            ledger = load_i64(key.mv_data) if key.mv_size == LEDGER_KEY_BYTES else -1
-        if not doubts_add(&index.doubts, ledger, lasting):
-            error = ENOMEM
-            break
-        error = mdb.cursor_get(cursor, &key, &value, MDB_NEXT)
-    mdb.cursor_close(cursor)
-    return 0 if error == MDB_NOTFOUND else error
-
-
-cdef void index_close(LocationIndex* index) noexcept nogil:
-    if index.txn != NULL:
-        index_abort(index)
-    if index.env != NULL:
-        mdb.env_close(index.env)
-    doubts_free(&index.doubts)
-    snapshots_free(&index.snapshots)
-    guard_free(&index.guard)
-    free(index)
-
-
 cdef void index_read_through(LocationIndex* index, FileOps* ops) noexcept nogil:
     index.snapshots.ops = ops
 
@@ -286,14 +64,18 @@ cdef const char* index_error_text(int error) noexcept nogil:
     return mdb.strerror(error)
 
 
-cdef void fill_hit(const StoredRun* run, uint32_t slot, IndexHit* hit) noexcept nogil:
+cdef void fill_hit(const StoredRun* run, uint32_t slot, int64_t upper, IndexHit* hit) noexcept nogil:
+    """Describe an entry of the run. The span ends before the id `upper`, whose latest copy is not in the table yet."""
     cdef uint32_t before
+    cdef uint32_t end = run.count
+    if upper - run.first < <int64_t> end:
+        end = <uint32_t> (upper - run.first)
     hit.entry = run.first + slot
     hit.log_id = run.log_id
     hit.offset = run.offset + run_bytes(run, 0, slot, &before)
     hit.length = run_length(run, slot)
-    hit.span_bytes = run_bytes(run, slot, run.count, &hit.span_entries)
-    hit.span_last = run.first + run.count - 1
+    hit.span_bytes = run_bytes(run, slot, end, &hit.span_entries)
+    hit.span_last = run.first + end - 1
 
 
 # --- readers ---
@@ -404,33 +186,59 @@ cdef Status leave_with(IndexReader* reader, int64_t ledger, Status status) noexc
 
 cdef Status index_lookup(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
     cdef StoredRun run
-    cdef Status status = enter(reader)
+    cdef int64_t upper = INT64_MAX
+    cdef Status status
+    if pending_seek(&reader.index.pending, ledger, entry, hit):
+        if hit.entry == entry:
+            return OK
+        upper = hit.entry
+    status = enter(reader)           # after the look at what is pending: that leaves only when it was committed
     if status != OK:
         return status
     status = search_spanning(&reader.search, ledger, entry, &run)
     if status == OK and run_length(&run, <uint32_t> (entry - run.first)) == 0:
         status = NO_ENTRY
     if status == OK:
-        fill_hit(&run, <uint32_t> (entry - run.first), hit)
+        fill_hit(&run, <uint32_t> (entry - run.first), upper, hit)
     return leave_with(reader, ledger, status)
 
 
-cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
+cdef Status next_stored(IndexReader* reader, int64_t ledger, int64_t entry, int64_t upper,
+                        IndexHit* hit) noexcept nogil:
+    """Find the first entry in the table with `entry` <= id < `upper`."""
     cdef StoredRun run
     cdef uint32_t slot = 0
-    cdef Status status = enter(reader)
+    cdef Status status = search_next(&reader.search, ledger, entry, &run)
     if status != OK:
         return status
+    if run.first < entry:
+        slot = <uint32_t> (entry - run.first)
+    while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
+        slot += 1
+    if run.first + slot >= upper:
+        return NO_ENTRY
+    fill_hit(&run, slot, upper, hit)
+    return OK
+
+
+cdef Status index_next(IndexReader* reader, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
+    cdef IndexHit waiting
+    cdef Status status
     entry = max(entry, <int64_t> 0)
-    status = search_next(&reader.search, ledger, entry, &run)
-    if status == OK:
-        if run.first < entry:
-            slot = <uint32_t> (entry - run.first)
-        while run_length(&run, slot) == 0:      # ends: the last slot of a run is present
-            slot += 1
-        fill_hit(&run, slot, hit)
-        if hit.entry > entry and doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
-            status = NO_ENTRY                   # a lost run may lie before the one found
+    if not pending_seek(&reader.index.pending, ledger, entry, &waiting):
+        waiting.entry = INT64_MAX
+    elif waiting.entry == entry:
+        hit[0] = waiting
+        return OK
+    status = enter(reader)
+    if status != OK:
+        return status
+    status = next_stored(reader, ledger, entry, waiting.entry, hit)
+    if status == NO_ENTRY and waiting.entry != INT64_MAX:
+        hit[0] = waiting
+        status = OK
+    if status == OK and hit.entry > entry and doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
+        status = NO_ENTRY                       # a lost run may lie before the one found
     return leave_with(reader, ledger, status)
 
 
@@ -449,12 +257,14 @@ cdef Status index_run_at(IndexReader* reader, int64_t ledger, int64_t entry, Ind
 
 cdef Status index_last(IndexReader* reader, int64_t ledger, int64_t* entry) noexcept nogil:
     cdef StoredRun run
+    cdef int64_t waiting = pending_last(&reader.index.pending, ledger)
     cdef Status status = enter(reader)
     if status != OK:
         return status
     status = search_last(&reader.search, ledger, &run)
-    if status == OK:
-        entry[0] = run.first + run.count - 1
+    if status == OK or (status == NO_ENTRY and waiting >= 0):
+        entry[0] = max(waiting, run.first + run.count - 1 if status == OK else -1)
+        status = OK
         if doubts_hold_since(&reader.index.doubts, ledger, reader.ended):
             status = NO_ENTRY                   # a lost run may lie after the one found
     return leave_with(reader, ledger, status)
@@ -517,7 +327,9 @@ cdef Status index_check_doubts(IndexReader* reader) noexcept nogil:
 cdef Status index_each_run(IndexReader* reader, int64_t ledger, run_fn each, void* context) noexcept nogil:
     cdef StoredRun stored
     cdef IndexRun run
-    cdef Status status = enter(reader)
+    cdef Status status = pending_each(&reader.index.pending, ledger, each, context)
+    if status == OK:
+        status = enter(reader)
     if status != OK:
         return status
     status = search_next(&reader.search, ledger, 0, &stored)

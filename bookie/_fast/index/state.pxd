@@ -9,21 +9,13 @@ from bookie._fast.index.commit_value cimport COMMIT_SUMS
 from bookie._fast.index.damage cimport IndexDamage
 from bookie._fast.index.doubts cimport Doubts
 from bookie._fast.index.guard cimport Guard
+from bookie._fast.index.pending cimport Pending
 from bookie._fast.index.search cimport RunSearch
 from bookie._fast.index.snapshot cimport IndexSnapshot, SnapshotUser, Snapshots
 from bookie._fast.index.table cimport RunWriter
 
 cdef enum:
     INDEX_READERS_MAX = 2 * READ_THREADS_MAX     # IndexReaders of one index, over all processes
-
-cdef struct IndexHit:
-    int64_t entry                # the entry found
-    uint32_t log_id
-    uint64_t offset              # of its length word
-    uint32_t length              # of the entry, without the length word
-    uint64_t span_bytes          # from `offset` to the end of the run: what one pread may fetch
-    int64_t span_last            # the last entry id of the run
-    uint32_t span_entries        # entries of the run from this one on
 
 cdef struct IndexStat:
     uint64_t runs                # stored values, not entries
@@ -50,6 +42,7 @@ cdef struct LocationIndex:
     MDB_dbi main                            # the tree that has the tables, and the number of its own commit
     IndexDamage damage
     Doubts doubts
+    Pending pending                         # runs that are not in LMDB yet
     int64_t failed                          # atomic; set by the writing thread, never cleared
     int64_t inside                          # atomic; number of read transactions that are open
     int64_t moving                          # atomic; the map is being replaced, no read may begin

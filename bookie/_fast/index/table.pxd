@@ -39,9 +39,11 @@ cdef Status run_seek(MDB_cursor* cursor, int64_t ledger, int64_t entry, StoredRu
 # Find the last run of `ledger`, or NO_ENTRY.
 cdef Status run_last(MDB_cursor* cursor, int64_t ledger, StoredRun* run) noexcept nogil
 
-# Put a run. BAD_REQUEST, with nothing changed, if it breaks the limits of IndexRun; ids end below INT64_MAX.
-cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil
-# The same for a run that overlaps no stored one: it does not search for older copies.
+# Put the first of several runs of one ledger, which ascend and do not overlap, and those after it that lie together
+# with it between two stored runs: these share the search. *put is their number. BAD_REQUEST, with nothing changed, if
+# the first one breaks the limits of IndexRun; ids end below INT64_MAX.
+cdef Status run_put_some(RunWriter* writer, const IndexRun* runs, uint32_t count, uint32_t* put) noexcept nogil
+# Put a run that overlaps no stored one: it does not search for older copies.
 cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil
 # Write only the values of `piece`, whatever is stored there, each naming the next one, and the last one `next`;
 # `piece` is consumed.

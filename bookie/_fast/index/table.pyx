@@ -150,21 +150,28 @@ cdef Status link(RunWriter* writer, const IndexRun* piece, RunKey* next) noexcep
 
 # --- puts ---
 
-cdef Status run_put(RunWriter* writer, const IndexRun* run) noexcept nogil:
+cdef inline bint is_valid(const IndexRun* run) noexcept nogil:
+    if run.count == 0 or run.count > RUN_SLOTS_MAX or run.first < 0 or run.first > INT64_MAX - run.count:
+        return False
+    return run.lengths[0] != 0 and run.lengths[run.count - 1] != 0
+
+
+cdef Status run_put_some(RunWriter* writer, const IndexRun* runs, uint32_t count, uint32_t* put) noexcept nogil:
     cdef Place before
     cdef Status status
-    if run.count == 0 or run.count > RUN_SLOTS_MAX or run.first < 0 or run.first > INT64_MAX - run.count:
+    put[0] = 1
+    if not is_valid(runs):
         return BAD_REQUEST
-    if run.lengths[0] == 0 or run.lengths[run.count - 1] == 0:
-        return BAD_REQUEST
-    status = find(writer.cursor, RunKey(run.ledger, run.first), False, &before)
+    status = find(writer.cursor, RunKey(runs.ledger, runs.first), False, &before)
     if status != OK:
         return status
-    if is_apart(&before.run, run):
-        return put_after(writer, &before, run)
-    memset(writer.new_occupied, 0, run.count)
-    status = make_way(writer, run)
-    return status if status != OK else put_pieces(writer, run, writer.new_occupied)
+    if is_apart(&before.run, runs):
+        while put[0] < count and is_valid(&runs[put[0]]) and is_apart(&before.run, &runs[put[0]]):
+            put[0] += 1
+        return put_after(writer, &before, runs, put[0])
+    memset(writer.new_occupied, 0, runs.count)
+    status = make_way(writer, runs)
+    return status if status != OK else put_pieces(writer, runs, writer.new_occupied)
 
 
 cdef inline bint is_apart(const StoredRun* before, const IndexRun* run) noexcept nogil:
@@ -173,19 +180,23 @@ cdef inline bint is_apart(const StoredRun* before, const IndexRun* run) noexcept
     return follows and key_before(RunKey(run.ledger, run.first + run.count - 1), before.next)
 
 
-cdef Status put_after(RunWriter* writer, Place* before, const IndexRun* run) noexcept nogil:
-    """Store a run that touches no other one, as most do, where the search for the run before it ended."""
-    cdef IndexRun piece = run[0]
+cdef Status put_after(RunWriter* writer, Place* before, const IndexRun* runs, uint32_t count) noexcept nogil:
+    """Store runs that touch no other one, as most do, where the search for the run before them ended."""
+    cdef IndexRun piece
     cdef RunKey next = before.run.next
-    cdef Status status = relink(writer, before, RunKey(run.ledger, run.first))
-    return status if status != OK else run_put_values(writer, &piece, next)
+    cdef uint32_t i
+    cdef Status status = relink(writer, before, RunKey(runs.ledger, runs.first))
+    for i in range(count):
+        if status != OK:
+            break
+        piece = runs[i]
+        status = run_put_values(writer, &piece, RunKey(piece.ledger, runs[i + 1].first) if i + 1 < count else next)
+    return status
 
 
 cdef Status run_add(RunWriter* writer, const IndexRun* run) noexcept nogil:
     cdef IndexRun piece = run[0]
-    if run.count == 0 or run.count > RUN_SLOTS_MAX or run.first < 0 or run.first > INT64_MAX - run.count:
-        return BAD_REQUEST
-    if run.lengths[0] == 0 or run.lengths[run.count - 1] == 0:
+    if not is_valid(run):
         return BAD_REQUEST
     return put_packed(writer, &piece)
 

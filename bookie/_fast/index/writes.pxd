@@ -16,6 +16,10 @@ from bookie._fast.index.table cimport Moved
 cdef Status index_begin(LocationIndex* index) noexcept nogil
 # Put a run. Its present slots replace older copies; an older entry whose id is a gap of `run` stays.
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil
+# Put the first of several runs of one ledger, which ascend and do not overlap, and as many after it as share its
+# search. *put is their number. The pages between the first and the last run are checked, so these should not be far
+# apart.
+cdef Status index_put_some(LocationIndex* index, const IndexRun* runs, uint32_t count, uint32_t* put) noexcept nogil
 # The same for a run after `index_written_last`, without a search for older copies.
 cdef Status index_append_run(LocationIndex* index, const IndexRun* run) noexcept nogil
 # Get the last entry of a ledger as of the open transaction, or -1.

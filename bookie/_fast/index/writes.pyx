@@ -27,7 +27,7 @@ from bookie._fast.index.table cimport (
     run_delete_some,
     run_describe,
     run_last,
-    run_put,
+    run_put_some,
     run_relocate,
     run_seek,
 )
@@ -247,9 +247,15 @@ cdef Status guarded(LocationIndex* index, int64_t ledger, int64_t first, int64_t
 
 
 cdef Status index_put_run(LocationIndex* index, const IndexRun* run) noexcept nogil:
-    cdef Status status = guarded(index, run.ledger, run.first - RUN_SLOTS_MAX, run.first + run.count)
+    cdef uint32_t put
+    return index_put_some(index, run, 1, &put)
+
+
+cdef Status index_put_some(LocationIndex* index, const IndexRun* runs, uint32_t count, uint32_t* put) noexcept nogil:
+    cdef const IndexRun* last = &runs[count - 1]
+    cdef Status status = guarded(index, runs.ledger, runs.first - RUN_SLOTS_MAX, last.first + last.count)
     if status == OK:
-        status = index_noted(index, run_put(&index.runs, run))
+        status = index_noted(index, run_put_some(&index.runs, runs, count, put))
         index.wrote |= status == OK
     return status
 

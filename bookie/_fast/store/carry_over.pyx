@@ -1,16 +1,19 @@
 """Ledgers are carried over in ascending order, in small steps under their shard's lock and in small journal groups."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort
+from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
 
 from bookie._fast.base.by_ledger cimport ByLedger, Chained
 from bookie._fast.base.crash_steps cimport STEP_CARRIED, STEP_CARRYING, STEP_CARRY_MARKED, step
-from bookie._fast.base.cursor cimport load_u32
+from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
 from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport CORRUPT, FULL, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.cache.pages cimport page_offset
 from bookie._fast.cache.runs cimport Found, LedgerRuns, map_find, runs_find
+from bookie._fast.entrylog.writer cimport readers_read
+from bookie._fast.index.codec cimport IndexRun
+from bookie._fast.index.pending cimport PendingBatch, PendingShard, batch_describe, batch_find, pending_shard
 from bookie._fast.journal.commit cimport journal_append, journal_append_meta, journal_has_room, journal_kick
 from bookie._fast.journal.files cimport journal_bytes_since, journal_mark
 from bookie._fast.journal.reader cimport META_FENCE, META_KEY, META_LAC
@@ -33,6 +36,8 @@ cdef struct Carry:
     int64_t groups[STORES_MOST]  # for each journal the last group with a copy
     uint64_t unsynced            # bytes of copies since all were synced
     int64_t bytes
+    uint8_t* records             # read from an entry log
+    uint64_t room
 
 cdef struct Ids:
     # The ledgers of a shard with something in memory that the disk lacks.
@@ -58,8 +63,19 @@ cdef void list_half(Ids* ids, const ByLedger* table) noexcept nogil:
             at = at.next
 
 
-cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
+cdef void list_pending(Ids* ids, const PendingBatch* batch) noexcept nogil:
+    cdef uint32_t i
+    while batch != NULL:
+        for i in range(batch.count):
+            if ids.count < ids.room and (i == 0 or batch.runs[i].ledger != batch.runs[i - 1].ledger):
+                ids.ids[ids.count] = batch.runs[i].ledger
+                ids.count += 1
+        batch = batch.later
+
+
+cdef Status list_ledgers(Shard* shard, const PendingBatch* pending, Ids* ids) noexcept nogil:
     """List the ledgers, ascending, some repeatedly. Later changes are journaled after the new mark anyway."""
+    cdef const PendingBatch* batch = pending
     cdef Ledger* ledger
     cdef uint32_t i
     pthread_mutex_lock(&shard.lock)
@@ -67,11 +83,15 @@ cdef Status list_ledgers(Shard* shard, Ids* ids) noexcept nogil:
     for i in range(2):
         ids.room += shard.halves[i].table.count
     pthread_mutex_unlock(&shard.lock)
+    while batch != NULL:
+        ids.room += batch.count
+        batch = batch.later
     ids.room += ids.room // 4 + 64
     ids.count = 0
     ids.ids = <int64_t*> malloc(ids.room * sizeof(int64_t))
     if ids.ids == NULL:
         return NO_MEMORY
+    list_pending(ids, pending)
     pthread_mutex_lock(&shard.lock)
     for i in range(2):
         list_half(ids, &shard.halves[i].table)
@@ -209,19 +229,101 @@ cdef Status carry_entries(Carry* carry, Shard* shard, int64_t id, int64_t* entry
     return OK
 
 
+cdef Status append_read(Carry* carry, int64_t id, const uint8_t* record) noexcept nogil:
+    """Journal a record that was read from an entry log."""
+    cdef Journal* journal = journal_of(carry.stores, id)
+    cdef uint32_t size = load_u32(record)
+    cdef int64_t group = journal_append(journal, record + LENGTH_PREFIX, size)
+    cdef Status status = OK
+    while group == 0 and status == OK:
+        status = await_room(carry, journal, size)
+        if status == OK:
+            group = journal_append(journal, record + LENGTH_PREFIX, size)
+    if group:
+        took(carry, id, group, LENGTH_PREFIX + size)
+    if status == OK and carry.unsynced >= BYTES_A_GROUP:
+        status = await_synced(carry)
+        step(STEP_CARRYING)
+    return status
+
+
+cdef Status read_records(Carry* carry, uint32_t log_id, uint64_t offset, uint64_t size) noexcept nogil:
+    cdef uint8_t* grown
+    cdef size_t got = 0
+    if size > carry.room:
+        grown = <uint8_t*> realloc(carry.records, size)
+        if grown == NULL:
+            return NO_MEMORY
+        carry.records = grown
+        carry.room = size
+    if readers_read(carry.store.logs, log_id, offset, carry.records, size, &got, 0) != OK or got != size:
+        return CORRUPT               # not IO_ERROR, which would mean that a write failed
+    return OK
+
+
+cdef Status carry_run(Carry* carry, const IndexRun* run) noexcept nogil:
+    cdef uint32_t slot = 0
+    cdef uint32_t end
+    cdef uint64_t offset = run.offset
+    cdef uint64_t size, at
+    cdef Status status = OK
+    while slot < run.count and status == OK:
+        end = slot
+        size = 0
+        while end < run.count and (size == 0 or size + LENGTH_PREFIX + run.lengths[end] <= BYTES_A_LOOK):
+            size += <uint64_t> LENGTH_PREFIX + run.lengths[end] if run.lengths[end] else 0
+            end += 1
+        status = read_records(carry, run.log_id, offset, size)
+        at = 0
+        while slot < end and status == OK:
+            if run.lengths[slot]:
+                if (load_u32(carry.records + at) != run.lengths[slot]
+                        or load_i64(carry.records + at + LENGTH_PREFIX) != run.ledger
+                        or load_i64(carry.records + at + LENGTH_PREFIX + 8) != run.first + slot):
+                    return CORRUPT
+                status = append_read(carry, run.ledger, carry.records + at)
+                at += <uint64_t> LENGTH_PREFIX + run.lengths[slot]
+            slot += 1
+        offset += size
+    return status
+
+
+cdef Status carry_pending(Carry* carry, int64_t id) noexcept nogil:
+    """Journal what was flushed and is not in the index. What the halves have of it is newer, and comes after it."""
+    cdef PendingShard* shard = &carry.store.index.pending.shards[pending_shard(id)]
+    cdef PendingBatch* batch = shard.earliest    # nothing is flushed meanwhile, so batches stay
+    cdef IndexRun run
+    cdef uint32_t at
+    cdef Status status = OK
+    while batch != NULL:
+        at = batch_find(batch, id)
+        while at < batch.count and batch.runs[at].ledger == id and status == OK:
+            pthread_mutex_lock(&shard.lock)
+            batch_describe(batch, at, &run)
+            pthread_mutex_unlock(&shard.lock)
+            status = carry_run(carry, &run)
+            at += 1
+        batch = batch.later
+    return status
+
+
 cdef Status carry_ledger(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
     cdef Journal* journal = journal_of(carry.stores, id)
     cdef int64_t entry = -1          # -1: the facts come first, since replay skips entries of ledgers it does not know
     cdef uint32_t lacking = 0
+    cdef bint known = False
     cdef Status status
     while entry != INT64_MAX:
         pthread_mutex_lock(&shard.lock)
         if entry < 0:
             status = carry_facts(carry, shard, id)
-            entry = 0 if status == OK else entry
+            known = status == OK
         else:
             status = carry_entries(carry, shard, id, &entry, &lacking)
         pthread_mutex_unlock(&shard.lock)
+        if entry < 0 and known:
+            entry = 0
+            status = carry_pending(carry, id)
         if status == FULL:
             status = await_room(carry, journal, lacking) if lacking else await_next_group(carry, journal)
         elif status == OK and carry.unsynced >= BYTES_A_GROUP:
@@ -232,10 +334,11 @@ cdef Status carry_ledger(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
     return OK
 
 
-cdef Status carry_shard(Carry* carry, Shard* shard) noexcept nogil:
+cdef Status carry_shard(Carry* carry, uint32_t at) noexcept nogil:
+    cdef Shard* shard = &carry.store.shards[at]
     cdef Ids ids
     cdef uint32_t i
-    cdef Status status = list_ledgers(shard, &ids)
+    cdef Status status = list_ledgers(shard, carry.store.index.pending.shards[at].earliest, &ids)
     for i in range(ids.count):
         if status == OK and (i == 0 or ids.ids[i] != ids.ids[i - 1]):
             status = carry_ledger(carry, shard, ids.ids[i])
@@ -259,7 +362,8 @@ cdef Status carry_store(Storage* stores, Store* store) noexcept nogil:
             status = NO_SPACE        # a full disk keeps that journal from opening its first file
     for i in range(SHARDS):
         if status == OK:
-            status = carry_shard(&carry, &store.shards[i])
+            status = carry_shard(&carry, i)
+    free(carry.records)
     if status == OK:
         status = await_synced(&carry)
     if status != OK:

@@ -25,9 +25,11 @@ from bookie._fast.base.sync cimport (
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.journal.files cimport journal_mark
 from bookie._fast.store.carry_over cimport stores_carry_over, stores_hurry
-from bookie._fast.store.flush cimport or_end, store_flush
+from bookie._fast.store.flush cimport or_end, store_flush, store_flush_for_room
 from bookie._fast.store.flush_job cimport FlushJob
 from bookie._fast.store.flushers cimport flush_everywhere
+from bookie._fast.store.index_slices cimport turn_forget_marks, turn_mark_due, turn_note_mark
+from bookie._fast.store.index_turn cimport NotedMark
 from bookie._fast.store.last_mark cimport marks_trim, marks_write
 from bookie._fast.store.spare_half cimport SPARE_TICK_US, spares_take_back
 from bookie._fast.store.storage cimport StorageEngine, stores_judge_space, stores_request_flush
@@ -56,21 +58,36 @@ cdef void note_marks(Storage* stores) noexcept nogil:
         memcpy(stores.stores[i].job.mark_offsets, first.mark_offsets, sizeof(first.mark_offsets))
 
 
-cdef Status store_checkpoint(Storage* stores, Store* store) noexcept nogil:
-    """Flush one directory and write its mark. The mark covers this directory only, so it waits for no other."""
-    cdef int64_t* ids = store.job.mark_ids
-    cdef uint64_t* offsets = store.job.mark_offsets
-    cdef Status status = store_flush(stores, store)
+cdef Status checkpoint_store(Storage* stores, Store* store, bint whole) noexcept nogil:
+    """Flush one directory and write the mark that is due. The mark covers this directory only, so it waits for no
+    other.
+    """
+    cdef const NotedMark* mark = NULL
+    cdef Status status
+    turn_note_mark(store, store.job.mark_ids, store.job.mark_offsets)
+    status = store_flush(stores, store) if whole else store_flush_for_room(stores, store)
     if status == OK and bk_load(&store.lagging) and not bk_planted(PLANT_LAG_FORGOTTEN):
         status = NO_SPACE        # the journals still have entries that this directory lacks
     bk_store(&store.no_space, status == NO_SPACE)
-    if bk_planted(PLANT_MARK_LATE):
-        take_places(stores, ids, offsets)
     if status == NO_SPACE and bk_planted(PLANT_MARK_WHEN_FULL):
         status = OK
-    if status == OK and ids[0]:
-        status = marks_write(stores, store, ids, offsets)
+    if status == OK:
+        mark = turn_mark_due(store)
+    else:
+        turn_forget_marks(store)
+    if mark != NULL and bk_planted(PLANT_MARK_LATE):
+        take_places(stores, store.turn.due.ids, store.turn.due.offsets)
+    if mark != NULL and mark.ids[0]:
+        status = marks_write(stores, store, mark.ids, mark.offsets)
     return or_end(status)
+
+
+cdef Status checkpoint_whole(Storage* stores, Store* store) noexcept nogil:
+    return checkpoint_store(stores, store, True)
+
+
+cdef Status checkpoint_for_room(Storage* stores, Store* store) noexcept nogil:
+    return checkpoint_store(stores, store, False)
 
 
 cdef void note_late(Store* store, Status status) noexcept nogil:
@@ -90,7 +107,7 @@ cdef Status first_failure(Storage* stores, const Status* found) noexcept nogil:
     return status
 
 
-cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
+cdef Status stores_checkpoint(Storage* stores, bint whole) noexcept nogil:
     """Flush all stores and write their marks, then trim the journals. A store that fails keeps no other one back."""
     cdef Status found[STORES_MOST]
     cdef Store* store
@@ -103,7 +120,7 @@ cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
             store = stores.stores[i]
             marks_write(stores, store, store.job.mark_ids, store.job.mark_offsets)
     step(STEP_MARKED)
-    flush_everywhere(stores, store_checkpoint, found)
+    flush_everywhere(stores, checkpoint_whole if whole else checkpoint_for_room, found)
     if first_failure(stores, found) == IO_ERROR:
         return IO_ERROR
     for i in range(stores.count):
@@ -117,9 +134,11 @@ cdef Status stores_checkpoint(Storage* stores) noexcept nogil:
     return late
 
 
-cdef Status run_once(Storage* stores) noexcept nogil:
-    """Run one checkpoint. On a full disk adds are refused; a failed flush is repeated; a failed write is fatal."""
-    cdef Status status = stores_checkpoint(stores)
+cdef Status run_once(Storage* stores, bint whole) noexcept nogil:
+    """Run one checkpoint; unless it is `whole`, runs may be left pending (module store.index_slices). On a full disk
+    adds are refused; a failed flush is repeated; a failed write is fatal.
+    """
+    cdef Status status = stores_checkpoint(stores, whole)
     bk_store(&stores.put_off, status != OK)
     if status == OK or status == NO_SPACE:
         bk_store(&stores.disk_full, status == NO_SPACE)
@@ -181,6 +200,7 @@ cdef class Checkpointer:
         """Run checkpoints until `stop` or a fatal failure. The body of the flush thread."""
         cdef Storage* stores = self.stores
         cdef int64_t requests, deadline, tick, early
+        cdef bint whole
         cdef Status status
         with nogil:
             while not fatal_is_set():
@@ -192,11 +212,12 @@ cdef class Checkpointer:
                         break
                     tick = now_ns() + (REST_NS if spares_take_back(stores) else SPARE_TICK_US * 1000)
                     cond_wait_until(&stores.flush_wanted, &stores.flush_lock, tick if tick < deadline else deadline)
+                whole = now_ns() >= deadline or stores.flush_requests != stores.flush_served or stores_hurry(stores)
                 requests = take_requests(stores)
                 pthread_mutex_unlock(&stores.flush_lock)
                 if stores.stopping:
                     break
-                status = run_once(stores)
+                status = run_once(stores, whole)
                 or_end(stores_carry_over(stores))
                 if may_catch_up(stores):
                     with gil:
@@ -240,12 +261,15 @@ cdef class Checkpointer:
             flush_everywhere(self.stores, store_flush, found)
         self._raise(first_failure(self.stores, found))
 
-    def flush_alone(self) -> None:
-        """Run a checkpoint in the calling thread: in recovery, and after the flush thread's end. OSError on failure."""
+    def flush_alone(self, *, bint whole=True) -> None:
+        """Run a checkpoint in the calling thread: in recovery, and after the flush thread's end. OSError on failure.
+
+        Unless it is `whole`, runs may be left pending, as after one for lack of room.
+        """
         cdef Status status
         self._require_open()
         with nogil:
-            status = run_once(self.stores)
+            status = run_once(self.stores, whole)
         self._raise(status)
 
     cdef _require_open(self):

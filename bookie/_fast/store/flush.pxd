@@ -8,6 +8,8 @@ from bookie._fast.store.stores cimport Storage, Store
 
 # Flush one store. OK: all entries cached before the call and all changed ledgers are on disk and indexed.
 cdef Status store_flush(Storage* stores, Store* store) noexcept nogil
+# The same, but of many ledgers most runs may be left pending (module store.index_slices).
+cdef Status store_flush_for_room(Storage* stores, Store* store) noexcept nogil
 # Mark the logs of ledgers whose end was announced. This precedes the swap, so that all entries added before the
 # announcement are in the half. Deletion marks ledgers too, with the same lock.
 cdef void store_take_marks(Store* store) noexcept nogil

@@ -1,5 +1,5 @@
 """From the write cache of one directory to its entry log and index."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
@@ -47,12 +47,21 @@ from bookie._fast.index.location cimport (
     IndexRun,
     index_abort,
     index_begin,
-    index_commit,
-    index_put_run,
     index_reader,
     index_reader_free,
 )
-from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_put, ledgers_settle
+from bookie._fast.index.pending cimport PENDING_SHARDS
+from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_settle
+from bookie._fast.store.index_slices cimport (
+    SLICE_SHARDS,
+    Staged,
+    may_wait,
+    put_flushed,
+    put_pending,
+    stage_run,
+    staged_free,
+    too_many_wait,
+)
 from bookie._fast.store.kept_halves cimport kept_renew, kept_trim
 from bookie._fast.store.last_entry cimport learn_last
 from bookie._fast.store.ledger_table cimport Ledger, ledger_take_closed
@@ -70,8 +79,8 @@ cdef enum:
     MARKS_A_LOOK = 64        # ledgers of a shard in one step, so that its lock is held for microseconds
 
 cdef struct Indexing:
-    # The stored run that is built from appended records.
-    Store* store
+    # The stored run that is built from appended records, and those before it.
+    Staged staged
     IndexRun run
     uint64_t end             # offset after the run's last record
     uint32_t lengths[RUN_SLOTS_MAX]
@@ -131,7 +140,7 @@ cdef Status index_flush_run(Indexing* indexing) noexcept nogil:
     cdef Status status = OK
     if indexing.run.count:
         indexing.run.lengths = indexing.lengths
-        status = index_put_run(indexing.store.index, &indexing.run)
+        status = stage_run(&indexing.staged, &indexing.run)
         indexing.run.count = 0
     return status
 
@@ -288,13 +297,22 @@ cdef Status sync_logs(Store* store) noexcept nogil:
     return log_set_sync(store.log) if status == OK else status
 
 
+cdef void settle_logs(Store* store) noexcept nogil:
+    """Count what was appended as flushed. A log may be collected when no run that points into it is pending."""
+    cdef int64_t reached = store.turn.shards_put
+    if bk_load(&store.index.pending.runs) == 0:
+        log_set_settle(store.log, 0, INT64_MAX)
+    else:
+        log_set_settle(store.log, reached + PENDING_SHARDS, reached)
+
+
 cdef Status close_idle_logs(Store* store) noexcept nogil:
     """Run a checkpoint of a store that has nothing to flush."""
     cdef Status status
     pthread_mutex_lock(&store.writing)
     status = sync_logs(store)
     if status == OK:
-        log_set_settle(store.log)
+        settle_logs(store)
     elif status != IO_ERROR:
         log_set_give_up(store.log)
     pthread_mutex_unlock(&store.writing)
@@ -322,13 +340,11 @@ cdef inline void fetch_ahead(const Flushing* flushing, uint32_t i) noexcept nogi
             prefetch(runs.runs_own[0].page.data + runs.runs_own[0].page.capacity - 4)
 
 
-cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
-    """Append, sync the log, commit the index: three steps that must follow each other."""
+cdef Status append_all(Storage* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
+    """Append the half to the entry log, and sync it."""
     cdef uint32_t i
     cdef int64_t started = now_ns()
-    cdef Status status = or_end(index_begin(store.index))
-    if status != OK:
-        return status
+    cdef Status status = OK
     for i in range(flushing.count):
         fetch_ahead(flushing, i)
         status = append_ledger(stores, store, flushing.ledgers[i].runs, indexing)
@@ -341,18 +357,23 @@ cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexin
     if status == OK:
         step(STEP_APPENDED)
         status = sync_logs(store)
-    or_end(status)
     op_note(&store.ops.entry_log[status == OK], now_ns() - started, 1)
-    if status == OK:
-        step(STEP_LOG_SYNCED)
-        status = or_end(ledgers_put(store))
+    return or_end(status)
+
+
+cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexing* indexing) noexcept nogil:
+    """Append, sync the log, commit the index: three steps that must follow each other."""
+    cdef uint64_t before = store.stats.flushed_bytes
+    cdef Status status = or_end(index_begin(store.index))        # fails if the index has to be repaired first
+    if status != OK:
+        return status
+    status = append_all(stores, store, flushing, indexing)
     if status != OK:
         index_abort(store.index)
         return status
-    started = now_ns()
-    status = or_end(index_commit(store.index))
-    op_note(&store.ops.index[status == OK], now_ns() - started, 1)
-    return status
+    step(STEP_LOG_SYNCED)
+    store.turn.waits = may_wait(store, &indexing.staged, store.stats.flushed_bytes - before)
+    return or_end(put_flushed(store, &indexing.staged, SLICE_SHARDS if store.turn.waits else PENDING_SHARDS))
 
 
 cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nogil:
@@ -365,7 +386,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
     if indexing == NULL:
         return NO_MEMORY
     memset(&flushing, 0, sizeof(Flushing))
-    indexing.store = store
+    memset(&indexing.staged, 0, sizeof(Staged))
     indexing.run.count = 0
     pthread_mutex_lock(&store.writing)
     status = collect(store, half, &flushing)
@@ -374,7 +395,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
     if status == OK:
         step(STEP_INDEX_COMMITTED)
         ledgers_settle(store, True)
-        log_set_settle(store.log)
+        settle_logs(store)
         forget_overridden(store, &flushing)
         store.stats.flushed_entries += store.halves[half].entries
         bk_add_relaxed(&store.stats.index_entries, store.halves[half].entries)
@@ -390,6 +411,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
             spare_clear(stores, store)
     op_note(&store.ops.flush[status == OK], now_ns() - started, 1)
     pthread_mutex_unlock(&store.writing)
+    staged_free(&indexing.staged)
     free(flushing.ledgers)
     free(indexing)
     return status
@@ -412,12 +434,57 @@ cdef Status store_swap(Storage* stores, Store* store) noexcept nogil:
     return OK if kept_trim(stores, store) else IO_ERROR      # more adds may have come until the swap
 
 
-cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
+cdef Status put_next(Store* store) noexcept nogil:
+    """Put a slice of the runs that wait for the index, or as many as one transaction should."""
+    cdef Status status
+    pthread_mutex_lock(&store.writing)
+    status = or_end(put_pending(store, SLICE_SHARDS if store.turn.waits else PENDING_SHARDS))
+    if status == OK:
+        settle_logs(store)
+    pthread_mutex_unlock(&store.writing)
+    return status
+
+
+cdef Status put_until(Storage* stores, Store* store, int64_t shards_put) noexcept nogil:
+    """Put pending runs, until that many shards have been put and memory is not short. Adds need not wait for the end of
+    it: a half that is full meanwhile is flushed in between.
+    """
+    cdef Status status = OK
+    while status == OK and bk_load(&store.index.pending.runs):
+        if too_many_wait(store):
+            status = put_next(store)
+        elif store.turn.shards_put >= shards_put:
+            break
+        elif bk_load(&store.job.room_wanted) and bk_load(&store.spare_clean):
+            status = store_swap(stores, store)
+            if status == OK:
+                status = store_flush_spare(stores, store)
+        else:
+            status = put_next(store)
+    return status
+
+
+cdef Status flush(Storage* stores, Store* store, bint whole) noexcept nogil:
+    cdef int64_t goal
     cdef Status status = store_flush_spare(stores, store)    # the half of an earlier flush that failed goes first
     if status != OK:
         return status
     store_take_marks(store)
+    goal = store.turn.shards_put + SLICE_SHARDS
     if bk_load(&store.halves[bk_load(&store.active)].entries) == 0 and not ledgers_changed(store):
-        return close_idle_logs(store)
-    status = store_swap(stores, store)
-    return store_flush_spare(stores, store) if status == OK else status
+        status = close_idle_logs(store)
+    else:
+        status = store_swap(stores, store)
+        if status == OK:
+            status = store_flush_spare(stores, store)
+    if whole or not store.turn.waits:
+        goal += PENDING_SHARDS - SLICE_SHARDS
+    return put_until(stores, store, goal) if status == OK else status
+
+
+cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:
+    return flush(stores, store, True)
+
+
+cdef Status store_flush_for_room(Storage* stores, Store* store) noexcept nogil:
+    return flush(stores, store, False)

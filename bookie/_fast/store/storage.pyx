@@ -197,7 +197,7 @@ cdef class DirectoryStore:
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
                  read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
                  next_log_id: int, log_bytes_max: int, open_logs_max: int, ledger_logs_max: int = 0,
-                 log_idle_ms_max: int = 300000):
+                 log_idle_ms_max: int = 300000, pending_bytes_most: int = 0, pending_ledgers_least: int = 0):
         cdef Store* store = self.store
         cdef int error = 0
         cdef uint8_t[::1] view
@@ -205,6 +205,8 @@ cdef class DirectoryStore:
         cdef const char* path
         self.directory = directory
         self.files = files
+        store.turn.bytes_most = pending_bytes_most
+        store.turn.ledgers_least = pending_ledgers_least
         for i in range(2):
             if not half_init(&store.halves[i], &store.kept.regions[i], write_cache_bytes // 2):
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
@@ -303,6 +305,8 @@ cdef class DirectoryStore:
             "write_cache_entries": bk_load(&store.halves[0].entries) + bk_load(&store.halves[1].entries),
             "write_cache_bytes": bk_load(&store.halves[0].bytes) + bk_load(&store.halves[1].bytes),
             "kept_bytes": bk_load(&store.kept.bytes),
+            "index_pending_runs": bk_load(&store.index.pending.runs) if store.index != NULL else 0,
+            "index_pending_bytes": bk_load(&store.index.pending.bytes) if store.index != NULL else 0,
             "read_cache_bytes": sum(store.ring.segments[i].used for i in range(store.ring.count)),
             "read_cache_evicted_segments": bk_load(&store.ring.evicted),
             **cache_counts(&store.cache),

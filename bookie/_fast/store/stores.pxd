@@ -21,6 +21,7 @@ from bookie._fast.journal.backlog cimport StoreBacklog
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.store.failed_reads cimport FailedReads
 from bookie._fast.store.flush_job cimport FlushJob
+from bookie._fast.store.index_turn cimport IndexTurn
 from bookie._fast.store.kept_list cimport KeptHalves, KeptMaps
 from bookie._fast.store.ledger_counts cimport LedgerCounts
 from bookie._fast.store.ledger_table cimport LedgerMap
@@ -54,6 +55,7 @@ cdef struct Store:
     LogIds* ids                  # for all entry log writers of this directory
     LogSet* log                  # what a flush appends to; of the thread that flushes
     FlushJob job
+    IndexTurn turn
     EntryLogReaders* logs
     uint64_t log_bytes_max
     const char* directory        # `current`; owned by the DirectoryStore
@@ -73,16 +75,14 @@ cdef struct Storage:
     Journal* journals[STORES_MOST]
     uint32_t count, journal_count
     FileOps* ops
-    bint write_data              # False: entries are not journaled
+    bint write_data, stopping    # entries are journaled; with `flush_lock`: the flush thread is to end
     int64_t read_only, forced_read_only      # atomic; the latter by the operator, or by the disk monitor
     int64_t disk_full, put_off   # atomic; in some store the last checkpoint found no space; failed for any reason
-    int64_t any_full             # atomic; one full store makes the bookie read-only, instead of all
-    int64_t high_priority_ok     # atomic; a read-only bookie still has room for recovery adds
+    int64_t any_full, high_priority_ok       # atomic; one full store suffices for read-only; recovery adds fit anyway
     int64_t generation, flush_bytes      # of the last marks, the flush thread's; bytes in a half when it is swapped
     pthread_mutex_t flush_lock   # for the two conditions and the requests
     pthread_cond_t flush_wanted, flush_done
     int64_t flush_requests, flush_served     # number of requests for a checkpoint of everything; the last one served
-    bint stopping
     Waker* loops[BOARD_MOST]     # woken when a half was freed or pinned regions are wanted
     int loop_count
     NoticeBoard board            # long polls, by loop

@@ -299,6 +299,12 @@ GROUPS = (
                 " memory until the write cache needs that, so that readers close behind the writers do not wait for"
                 " the disk. It takes at most half of the write cache, and checkpoints are triggered when a sixteenth"
                 " less than `flushSizeMb` waits."),
+            Key("dbStorage_indexSliceLedgers", "storage.index_slice_ledgers", int, "1000", "A checkpoint for lack of"
+                " room that flushes at least this many ledgers puts only a sixteenth of them into the location index,"
+                " with all that waits of these. Where the entries of the others lie is kept in memory, at most an"
+                " eighth of the write cache, and their entries stay in the journal, so a start after a crash replays up"
+                " to sixteen such flushes. That writes each page of the index once for sixteen flushes. 0: each"
+                " checkpoint puts all.", low=0, high=1_000_000_000),
             Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Interval between two checkpoints.", low=1,
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed when it reaches this"

@@ -140,6 +140,7 @@ cdef class DirectoryCollector:
         self.need()
         closed = self.closed_logs().ids
         before = bk_load(&self.handle.store.stats.flushed_entries)
+        pending = bk_load(&self.handle.store.index.pending.entries)
         memset(&walk, 0, sizeof(walk))
         try:
             with nogil:
@@ -147,7 +148,7 @@ cdef class DirectoryCollector:
                     status = index_walk(self.compaction.reader, &ledger, &entry, WALK_RUNS, sum_up, &walk)
             self.check(OK if status == END else status, "adding up live bytes")
             before -= bk_load(&self.handle.store.stats.flushed_entries)
-            bk_store(&self.handle.store.stats.index_entries, walk.entries - before)
+            bk_store(&self.handle.store.stats.index_entries, walk.entries + pending - before)
             log_ids = np.empty(walk.logs.count, np.int64)
             live = np.empty(walk.logs.count, np.int64)
             if walk.logs.count:

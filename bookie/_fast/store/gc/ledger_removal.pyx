@@ -8,13 +8,14 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.by_ledger cimport Chained
 from bookie._fast.base.crash_steps cimport STEP_DELETE_COMMITTED, STEP_DELETE_FORGOTTEN, step
-from bookie._fast.base.planted cimport PLANT_DELETE_INDEX_ONLY, bk_planted
+from bookie._fast.base.planted cimport PLANT_DELETE_INDEX_ONLY, PLANT_PENDING_STAYS, bk_planted
 from bookie._fast.base.sync cimport bk_add, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport FULL, NO_SPACE, OK
 from bookie._fast.cache.runs cimport map_remove
 from bookie._fast.entrylog.set cimport log_set_mark
 from bookie._fast.index.ledger_tables cimport index_delete_ledger
 from bookie._fast.index.location cimport index_abort, index_begin, index_commit, index_delete_runs
+from bookie._fast.index.pending cimport pending_remove
 from bookie._fast.store.gc.kept_fences cimport fence_keep, fences_fit, needs_fence
 from bookie._fast.store.ledger_table cimport Ledger, ledger_find, ledger_kept_fence, ledger_mark_changed, ledger_remove
 from bookie._fast.store.notices cimport post_notices, take_watchers
@@ -34,6 +35,8 @@ cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogi
     cdef Ledger* ledger
     cdef uint64_t watchers = 0
     cdef uint32_t i
+    if not bk_planted(PLANT_PENDING_STAYS):
+        pending_remove(&store.index.pending, ledger_id)
     pthread_mutex_lock(&shard.lock)
     if not bk_planted(PLANT_DELETE_INDEX_ONLY):
         map_remove(&shard.halves[0], ledger_id)
