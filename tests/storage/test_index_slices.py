@@ -1,5 +1,6 @@
-"""Test runs that wait for the index after a flush of many ledgers (index.pending, store.index_slices, store.index_turn):
-their entries are read, listed, replaced, deleted and replayed like all others, and marks and collection wait for them.
+"""Test runs that wait for the index after a flush of many ledgers (index.pending, store.index_slices,
+store.index_turn): their entries are read, listed, replaced, deleted and replayed like all others, and marks and
+collection wait for them.
 """
 
 import tempfile
