@@ -166,9 +166,11 @@ class LedgerStorage:
         self._open_journals(journal_dirs)
         # The marks now name the new, empty files, so older files, torn or not, are never replayed again.
         self.flushed = self._flush_at_start(checkpoints.flush_alone)
-        if self.storage.keep_flushed:
-            for store in self._directory_stores:
-                store.keep_flushed(self.storage.write_cache_bytes // len(self._directory_stores) // 2)
+        count = len(self._directory_stores)
+        for store in self._directory_stores:
+            store.put_in_slices(self.storage.index_slice_ledgers, self.storage.index_pending_bytes // count)
+            if self.storage.keep_flushed:
+                store.keep_flushed(self.storage.write_cache_bytes // count // 2)
         if not self.flushed:
             full = ", ".join(map(str, sorted(self.full_directories())))
             log.error("started on a full disk: read-only, with unflushed entries in memory", extra={"full": full})
@@ -233,8 +235,6 @@ class LedgerStorage:
             open_logs_max=self.storage.open_logs_max,
             ledger_logs_max=self._ledger_logs_max(),
             log_idle_ms_max=self.storage.log_idle_ms_max,
-            pending_bytes_most=self.storage.index_pending_bytes // count * 3 // 4,
-            pending_ledgers_least=self.storage.index_slice_ledgers,
         )
 
     def _ledger_logs_max(self) -> int:

@@ -142,6 +142,30 @@ def test_a_flush_that_stalls(tmp_path: Path, faulty: ModuleType) -> None:
                 assert other.ask(read(1, entry)).body == entry_of(1, entry, bytes(10_000))
 
 
+def test_a_directory_that_hangs_delays_no_other(tmp_path: Path, faulty: ModuleType) -> None:
+    """When no add has found room in a directory for as long as one may wait, further ones are refused at once. So adds
+    behind them on their connection, which go to another directory, are not delayed.
+    """
+    directories = tmp_path / "calm", tmp_path / "hung"
+    with (
+        local_bookie(
+            tmp_path, files=faulty.FaultyFiles(), throttle_ms_max=200, ledger_directories=directories, **SMALL
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        faulty.plan("pwritev", "STALL", suffix="hung/current/0.log")
+        peer.send(*(add(1, entry, bytes(10_000)) for entry in range(300)))
+        assert {peer.answer().code for _ in range(300)} == {0, 106}
+        stalls = bookie.stat("stalls")
+        peer.send(*(add(1 + entry % 2, entry, b"x" if entry % 2 else bytes(10_000)) for entry in range(400, 500)))
+        answers = [peer.answer() for _ in range(100)]
+        assert {(answer.ledger, answer.code) for answer in answers} == {(1, 106), (2, 0)}
+        assert bookie.stat("stalls") == stalls
+        go_on()
+        assert bookie.storage.checkpoint()
+        assert peer.ask(add(1, 500, bytes(10_000))).code == 0
+
+
 def test_a_journal_that_stalls_causes_no_flush(tmp_path: Path, faulty: ModuleType) -> None:
     """Adds that wait for the journal's memory do not empty a half of the write cache that has room for them."""
     with (

@@ -196,6 +196,16 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     return True
 
 
+cdef bint has_long_been_full(IoLoop* loop, int64_t ledger) noexcept nogil:
+    """Note that an add found no room. Return whether none has found it in this directory for as long as one may wait:
+    then it need not wait either, and what follows it on its connection, for other directories, neither.
+    """
+    cdef int64_t* since = &loop.full_since[<uint64_t> ledger % loop.stores.count]
+    if since[0] == 0:
+        since[0] = loop.now
+    return loop.now - since[0] > loop.limits.throttle_ms_max * 1000000 and not bk_planted(PLANT_PATIENCE_ENDLESS)
+
+
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
     """Return whether the bookie is writable for this request; recovery adds may pass where others may not."""
     cdef Store* store = store_of(loop.stores, ledger)
@@ -241,9 +251,13 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
     if status == FULL or status == TOO_MANY_REQUESTS:
         if not loop.stores.write_data or journal_has_room(journal_of(loop.stores, ledger), request.body_size):
             store_request_room(loop.stores, store_of(loop.stores, ledger))       # a flush gives the journal none
-        if not out_of_patience(loop, conn):
+        if status == FULL and has_long_been_full(loop, ledger):
+            loop.stats.stalls_refused += 1
+        elif not out_of_patience(loop, conn):
             return FULL
         status = TOO_MANY_REQUESTS
+    elif status == OK:
+        loop.full_since[<uint64_t> ledger % loop.stores.count] = 0
     note_add(loop, conn, ledger, status, request.body_size)
     if status == OK and group:
         loop.stats.deferred_adds += deferred

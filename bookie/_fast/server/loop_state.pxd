@@ -48,6 +48,7 @@ cdef struct IoLoop:
     AckQueue acks[STORES_MOST]      # waiting for a sync
     AckQueue written[STORES_MOST]   # waiting for a write
     int64_t appended[STORES_MOST]
+    int64_t full_since[STORES_MOST]     # when an add first found no room in a directory; 0: one has found it since
     uint8_t* input
     Conn* conns
     Conn* dirty

@@ -53,11 +53,10 @@ from bookie._fast.index.location cimport (
 from bookie._fast.index.pending cimport PENDING_SHARDS
 from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_settle
 from bookie._fast.store.index_slices cimport (
-    SLICE_SHARDS,
     Staged,
-    may_wait,
     put_flushed,
     put_pending,
+    slice_of,
     stage_run,
     staged_free,
     too_many_wait,
@@ -80,6 +79,7 @@ cdef enum:
 
 cdef struct Indexing:
     # The stored run that is built from appended records, and those before it.
+    Store* store
     Staged staged
     IndexRun run
     uint64_t end             # offset after the run's last record
@@ -140,7 +140,7 @@ cdef Status index_flush_run(Indexing* indexing) noexcept nogil:
     cdef Status status = OK
     if indexing.run.count:
         indexing.run.lengths = indexing.lengths
-        status = stage_run(&indexing.staged, &indexing.run)
+        status = stage_run(indexing.store, &indexing.staged, &indexing.run)
         indexing.run.count = 0
     return status
 
@@ -372,8 +372,8 @@ cdef Status write_out(Storage* stores, Store* store, Flushing* flushing, Indexin
         index_abort(store.index)
         return status
     step(STEP_LOG_SYNCED)
-    store.turn.waits = may_wait(store, &indexing.staged, store.stats.flushed_bytes - before)
-    return or_end(put_flushed(store, &indexing.staged, SLICE_SHARDS if store.turn.waits else PENDING_SHARDS))
+    store.turn.slice = slice_of(store, &indexing.staged, store.stats.flushed_bytes - before)
+    return or_end(put_flushed(store, &indexing.staged, store.turn.slice))
 
 
 cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nogil:
@@ -386,6 +386,7 @@ cdef Status flush_half(Storage* stores, Store* store, int64_t half) noexcept nog
     if indexing == NULL:
         return NO_MEMORY
     memset(&flushing, 0, sizeof(Flushing))
+    indexing.store = store
     memset(&indexing.staged, 0, sizeof(Staged))
     indexing.run.count = 0
     pthread_mutex_lock(&store.writing)
@@ -434,25 +435,25 @@ cdef Status store_swap(Storage* stores, Store* store) noexcept nogil:
     return OK if kept_trim(stores, store) else IO_ERROR      # more adds may have come until the swap
 
 
-cdef Status put_next(Store* store) noexcept nogil:
-    """Put a slice of the runs that wait for the index, or as many as one transaction should."""
+cdef Status put_next(Store* store, uint32_t shards) noexcept nogil:
+    """Put the runs of so many shards that wait for the index, or as many as one transaction should."""
     cdef Status status
     pthread_mutex_lock(&store.writing)
-    status = or_end(put_pending(store, SLICE_SHARDS if store.turn.waits else PENDING_SHARDS))
+    status = or_end(put_pending(store, shards))
     if status == OK:
         settle_logs(store)
     pthread_mutex_unlock(&store.writing)
     return status
 
 
-cdef Status put_until(Storage* stores, Store* store, int64_t shards_put) noexcept nogil:
-    """Put pending runs, until that many shards have been put and memory is not short. Adds need not wait for the end of
-    it: a half that is full meanwhile is flushed in between.
+cdef Status put_until(Storage* stores, Store* store, int64_t shards_put, uint32_t shards) noexcept nogil:
+    """Put pending runs, at most of `shards` at a time, until `shards_put` have been put and memory is not short. Adds
+    need not wait for the end of it: a half that is full meanwhile is flushed in between.
     """
     cdef Status status = OK
     while status == OK and bk_load(&store.index.pending.runs):
         if too_many_wait(store):
-            status = put_next(store)
+            status = put_next(store, shards)
         elif store.turn.shards_put >= shards_put:
             break
         elif bk_load(&store.job.room_wanted) and bk_load(&store.spare_clean):
@@ -460,26 +461,28 @@ cdef Status put_until(Storage* stores, Store* store, int64_t shards_put) noexcep
             if status == OK:
                 status = store_flush_spare(stores, store)
         else:
-            status = put_next(store)
+            status = put_next(store, shards)
     return status
 
 
 cdef Status flush(Storage* stores, Store* store, bint whole) noexcept nogil:
-    cdef int64_t goal
+    cdef int64_t before
+    cdef uint32_t shards
     cdef Status status = store_flush_spare(stores, store)    # the half of an earlier flush that failed goes first
     if status != OK:
         return status
     store_take_marks(store)
-    goal = store.turn.shards_put + SLICE_SHARDS
+    before = store.turn.shards_put
     if bk_load(&store.halves[bk_load(&store.active)].entries) == 0 and not ledgers_changed(store):
         status = close_idle_logs(store)
     else:
         status = store_swap(stores, store)
         if status == OK:
             status = store_flush_spare(stores, store)
-    if whole or not store.turn.waits:
-        goal += PENDING_SHARDS - SLICE_SHARDS
-    return put_until(stores, store, goal) if status == OK else status
+    if status != OK:
+        return status
+    shards = PENDING_SHARDS if whole else store.turn.slice
+    return put_until(stores, store, before + shards, shards)
 
 
 cdef Status store_flush(Storage* stores, Store* store) noexcept nogil:

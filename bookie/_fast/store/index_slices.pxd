@@ -1,9 +1,10 @@
 """Putting runs into the index, at once or in slices.
 
 A flush that has little of each of many ledgers would write a page of the index for each of them, several times the
-bytes of their entries. So it puts the runs of a sixteenth of the ledgers only, together with all that wait of these
-(module index.pending); those of the others wait. After sixteen flushes all have had their turn, and each page was
-written once with the runs of sixteen flushes.
+bytes of their entries. So it puts the runs of a slice of the ledgers only, a sixteenth at least, together with all
+that wait of these (module index.pending); those of the others wait. In a turn of up to sixteen flushes each ledger is
+put once, with the runs of all of them. A turn has a limit of bytes, too, since a start after a crash replays what was
+flushed in it.
 
 What this means for the rest of the bookie:
 
@@ -29,14 +30,19 @@ cdef enum:
 cdef struct Staged:
     # The runs that a flush has appended.
     PendingBatch* batches[PENDING_SHARDS]
-    int64_t last                 # ledger
     uint32_t ledgers
+    int64_t last                 # ledger
+    uint32_t runs                # of the last ledger
+    bint at_once                 # so many that they are put into the transaction that is open, and not staged
+    int64_t* put                 # the ledgers of which this is true, ascending
+    uint32_t put_count
+    uint32_t put_room
 
-# Add a run of the last ledger, or of a greater one. OK or NO_MEMORY.
-cdef Status stage_run(Staged* staged, const IndexRun* run) noexcept nogil
+# Add a run of the last ledger, or of a greater one, while a transaction of the index is open. Returns what a put does.
+cdef Status stage_run(Store* store, Staged* staged, const IndexRun* run) noexcept nogil
 cdef void staged_free(Staged* staged) noexcept nogil
-# Return whether runs of a flush of `bytes` are to wait.
-cdef bint may_wait(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil
+# Return how many shards a flush of `bytes` puts; PENDING_SHARDS if none of its runs is to wait.
+cdef uint32_t slice_of(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil
 
 # Put the changed ledgers, and the pending and staged runs of the next `shards` shards or of fewer, if these are many
 # ledgers, in the transaction of the index that is open, which this ends. After OK, the other staged runs are pending,

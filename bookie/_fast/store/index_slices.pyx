@@ -1,13 +1,13 @@
 """One transaction for a slice, with the runs of each ledger in the order of their flushes."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, qsort, realloc
+from libc.stdlib cimport bsearch, free, qsort, realloc
 from libc.string cimport memcpy, memmove, memset
 
 from bookie._fast.base.op_stats cimport op_note
 from bookie._fast.base.planted cimport PLANT_PENDING_LOST, PLANT_PENDING_MARKED, bk_planted
 from bookie._fast.base.sync cimport bk_load, now_ns
 from bookie._fast.base.types cimport NO_MEMORY, OK
-from bookie._fast.index.location cimport index_abort, index_begin, index_commit, index_put_some
+from bookie._fast.index.location cimport index_abort, index_begin, index_commit, index_put_run, index_put_some
 from bookie._fast.index.pending cimport (
     batch_append,
     batch_describe,
@@ -48,33 +48,103 @@ cdef struct Slice:
     bint no_memory
 
 
-cdef Status stage_run(Staged* staged, const IndexRun* run) noexcept nogil:
+cdef Status stage_run(Store* store, Staged* staged, const IndexRun* run) noexcept nogil:
+    cdef Status status
     if staged.ledgers == 0 or run.ledger != staged.last:
         staged.last = run.ledger
         staged.ledgers += 1
+        staged.runs = 0
+        staged.at_once = False
+    if not staged.at_once and staged.runs == RUNS_MOST:
+        status = put_at_once(store, staged)
+        if status != OK:
+            return status
+    if staged.at_once:
+        return index_put_run(store.index, run)
+    staged.runs += 1
     return OK if batch_append(&staged.batches[pending_shard(run.ledger)], run) else NO_MEMORY
+
+
+cdef Status put_at_once(Store* store, Staged* staged) noexcept nogil:
+    """Put what is pending and staged of the last ledger, of which too many runs would wait."""
+    cdef uint32_t shard = pending_shard(staged.last)
+    cdef PendingBatch* batch = store.index.pending.shards[shard].earliest
+    cdef PendingBatch* own = staged.batches[shard]
+    cdef Status status = OK if note_put(staged) else NO_MEMORY
+    while batch != NULL and status == OK:
+        status = put_some_of(store, batch, staged.last)
+        batch = batch.later
+    if status == OK:
+        status = put_some_of(store, own, staged.last)
+    if status == OK:
+        own.count -= staged.runs
+        own.lengths_count = own.runs[own.count].lengths_at
+        staged.at_once = True
+    return status
+
+
+cdef bint note_put(Staged* staged) noexcept nogil:
+    cdef uint32_t room = 2 * staged.put_room if staged.put_room else 64
+    cdef int64_t* grown
+    if staged.put_count == staged.put_room:
+        grown = <int64_t*> realloc(staged.put, room * sizeof(int64_t))
+        if grown == NULL:
+            return False
+        staged.put = grown
+        staged.put_room = room
+    staged.put[staged.put_count] = staged.last
+    staged.put_count += 1
+    return True
+
+
+cdef Status put_some_of(Store* store, const PendingBatch* batch, int64_t ledger) noexcept nogil:
+    """Put the runs of one ledger in a batch."""
+    cdef IndexRun described
+    cdef uint32_t at = batch_find(batch, ledger)
+    cdef Status status = OK
+    while at < batch.count and batch.runs[at].ledger == ledger and status == OK:
+        batch_describe(batch, at, &described)
+        if described.count:
+            status = index_put_run(store.index, &described)
+        at += 1
+    return status
 
 
 cdef void staged_free(Staged* staged) noexcept nogil:
     cdef uint32_t i
     for i in range(PENDING_SHARDS):
         batch_free(staged.batches[i])
+    free(staged.put)
     memset(staged, 0, sizeof(Staged))
 
 
-cdef bint may_wait(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil:
+cdef uint32_t slice_of(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil:
+    cdef uint64_t shards
     if store.turn.ledgers_least == 0 or staged.ledgers < store.turn.ledgers_least or bk_load(&store.lagging):
-        return False
-    return bytes < staged.ledgers * <uint64_t> BYTES_A_LEDGER
+        return PENDING_SHARDS
+    if bytes >= staged.ledgers * <uint64_t> BYTES_A_LEDGER:
+        return PENDING_SHARDS
+    shards = (bytes * PENDING_SHARDS + store.turn.bytes - 1) // store.turn.bytes
+    return <uint32_t> min(max(shards, <uint64_t> SLICE_SHARDS), <uint64_t> PENDING_SHARDS)
 
 
 cdef bint too_many_wait(const Store* store) noexcept nogil:
-    return bk_load(&store.index.pending.bytes) > store.turn.bytes_most
+    return bk_load(&store.index.pending.bytes) > store.turn.pending_most
 
 
-cdef void take(Slice* slice_, PendingBatch* batch, uint32_t begin, uint32_t end, uint32_t order) noexcept nogil:
-    """Take the runs in these places of a batch."""
-    cdef uint64_t wanted = slice_.count + end - begin
+cdef int by_id(const void* a, const void* b) noexcept nogil:
+    cdef int64_t left = (<const int64_t*> a)[0]
+    cdef int64_t right = (<const int64_t*> b)[0]
+    return (left > right) - (left < right)
+
+
+cdef inline bint is_put(const Staged* staged, int64_t ledger) noexcept nogil:
+    """Return whether the open transaction has what is pending of the ledger, and newer runs."""
+    return staged.put_count and bsearch(&ledger, staged.put, staged.put_count, sizeof(int64_t), by_id) != NULL
+
+
+cdef void take(Slice* slice_, const Staged* staged, PendingBatch* batch, uint32_t order) noexcept nogil:
+    cdef uint64_t wanted = slice_.count + batch.count
     cdef Putting* grown
     cdef uint32_t i
     if wanted > slice_.room:
@@ -85,57 +155,31 @@ cdef void take(Slice* slice_, PendingBatch* batch, uint32_t begin, uint32_t end,
             return
         slice_.runs = grown
         slice_.room = wanted
-    for i in range(begin, end):
-        if batch.runs[i].count:
+    for i in range(batch.count):
+        if batch.runs[i].count and not is_put(staged, batch.runs[i].ledger):
             slice_.runs[slice_.count] = Putting(batch.runs[i].ledger, i, order, batch)
             slice_.count += 1
 
 
-cdef uint32_t take_pending(Slice* slice_, uint32_t shard, int64_t ledger, bint all_of_them) noexcept nogil:
-    """Take what is pending of a shard, or of one ledger; return the number of its batches."""
-    cdef PendingBatch* batch = slice_.store.index.pending.shards[shard].earliest
-    cdef uint32_t order = 0
-    cdef uint32_t begin, end
-    while batch != NULL:
-        begin = 0 if all_of_them else batch_find(batch, ledger)
-        end = batch.count
-        if not all_of_them:
-            end = begin
-            while end < batch.count and batch.runs[end].ledger == ledger:
-                end += 1
-        take(slice_, batch, begin, end, order)
-        order += 1
-        batch = batch.later
-    return order
-
-
 cdef void take_shards(Slice* slice_, const Staged* staged, uint32_t shards) noexcept nogil:
     """Take the next shards, fewer than `shards` if these have more runs than one transaction should have."""
+    cdef PendingBatch* batch
     cdef uint32_t shard, order
     while slice_.shards < shards and slice_.count < RUNS_A_PUT:
         shard = (slice_.first + slice_.shards) % PENDING_SHARDS
-        order = take_pending(slice_, shard, 0, True)
+        batch = slice_.store.index.pending.shards[shard].earliest
+        order = 0
+        while batch != NULL:
+            take(slice_, staged, batch, order)
+            order += 1
+            batch = batch.later
         if staged.batches[shard] != NULL:
-            take(slice_, staged.batches[shard], 0, staged.batches[shard].count, order)
+            take(slice_, staged, staged.batches[shard], order)
         slice_.shards += 1
 
 
 cdef inline bint is_taken(const Slice* slice_, uint32_t shard) noexcept nogil:
     return (shard + PENDING_SHARDS - slice_.first) % PENDING_SHARDS < slice_.shards
-
-
-cdef void take_many(Slice* slice_, PendingBatch* batch, uint32_t shard) noexcept nogil:
-    """Take all runs of the ledgers that have too many in a staged batch to let them wait."""
-    cdef uint32_t begin = 0
-    cdef uint32_t end, order
-    while begin < batch.count:
-        end = begin + 1
-        while end < batch.count and batch.runs[end].ledger == batch.runs[begin].ledger:
-            end += 1
-        if end - begin > RUNS_MOST:
-            order = take_pending(slice_, shard, batch.runs[begin].ledger, False)
-            take(slice_, batch, begin, end, order)
-        begin = end
 
 
 cdef int in_order(const void* a, const void* b) noexcept nogil:
@@ -191,42 +235,36 @@ cdef Status commit_slice(Slice* slice_, bint ledgers) noexcept nogil:
     return status
 
 
-cdef void drop_put(const Slice* slice_) noexcept nogil:
-    """Remove the runs of the slice from the pending ones and from staged batches: the index has them."""
-    cdef uint64_t i
-    for i in range(slice_.count):
-        if not is_taken(slice_, pending_shard(slice_.runs[i].ledger)):
-            if i == 0 or slice_.runs[i].ledger != slice_.runs[i - 1].ledger:
-                pending_remove(&slice_.store.index.pending, slice_.runs[i].ledger)
-            slice_.runs[i].batch.runs[slice_.runs[i].at].count = 0
+cdef void drop_put(const Slice* slice_, const Staged* staged) noexcept nogil:
+    """Remove what the index has now from the pending runs."""
+    cdef uint32_t i
+    for i in range(staged.put_count):
+        pending_remove(&slice_.store.index.pending, staged.put[i])
     for i in range(slice_.shards):
-        pending_drop(&slice_.store.index.pending, (slice_.first + <uint32_t> i) % PENDING_SHARDS)
+        pending_drop(&slice_.store.index.pending, (slice_.first + i) % PENDING_SHARDS)
 
 
 cdef void publish_rest(const Slice* slice_, Staged* staged) noexcept nogil:
     """Make the staged runs of other shards pending."""
     cdef uint32_t i
     for i in range(PENDING_SHARDS):
-        if staged.batches[i] != NULL and not is_taken(slice_, i):
+        if staged.batches[i] != NULL and staged.batches[i].count and not is_taken(slice_, i):
             pending_publish(&slice_.store.index.pending, i, staged.batches[i])
             staged.batches[i] = NULL
 
 
 cdef Status put_slice(Store* store, Staged* staged, uint32_t shards, bint ledgers) noexcept nogil:
     cdef Slice slice_
-    cdef uint32_t i
     cdef Status status
     memset(&slice_, 0, sizeof(Slice))
     slice_.store = store
     slice_.first = <uint32_t> (store.turn.shards_put % PENDING_SHARDS)
     take_shards(&slice_, staged, shards)
-    for i in range(PENDING_SHARDS):
-        if staged.batches[i] != NULL and not is_taken(&slice_, i):
-            take_many(&slice_, staged.batches[i], i)
-    qsort(slice_.runs, slice_.count, sizeof(Putting), in_order)
+    if slice_.count:
+        qsort(slice_.runs, slice_.count, sizeof(Putting), in_order)
     status = commit_slice(&slice_, ledgers)
     if status == OK or bk_planted(PLANT_PENDING_LOST):
-        drop_put(&slice_)
+        drop_put(&slice_, staged)
     if status == OK:
         publish_rest(&slice_, staged)
         store.turn.shards_put += slice_.shards

@@ -16,9 +16,10 @@ cdef struct NotedMark:
 
 cdef struct IndexTurn:
     int64_t shards_put           # how many shards of pending runs were put into the index since the start
-    int64_t bytes_most           # constant; the memory of pending runs
+    int64_t pending_most         # constant; the memory of pending runs
+    int64_t bytes                # constant; entries that are flushed in a turn
     uint32_t ledgers_least       # constant; flushes of fewer ledgers put all runs at once; 0: all flushes do
-    bint waits                   # the last flush left runs pending
+    uint32_t slice               # how many shards the last flush was to put
     NotedMark[NOTED_MOST] noted  # marks that were not written yet, oldest first
     uint32_t noted_count
     NotedMark due                # the last one that was taken

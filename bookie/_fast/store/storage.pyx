@@ -50,6 +50,7 @@ from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open
 from bookie._fast.entrylog.set cimport log_set, log_set_counts, log_set_free, log_set_stats
 from bookie._fast.entrylog.writer cimport readers_free, readers_new
 from bookie._fast.index.codec cimport BAD_LAC, QuarantineReason
+from bookie._fast.index.pending cimport PENDING_SHARDS
 from bookie._fast.index.location cimport (
     IndexReader,
     LedgerRecord,
@@ -197,7 +198,7 @@ cdef class DirectoryStore:
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
                  read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
                  next_log_id: int, log_bytes_max: int, open_logs_max: int, ledger_logs_max: int = 0,
-                 log_idle_ms_max: int = 300000, pending_bytes_most: int = 0, pending_ledgers_least: int = 0):
+                 log_idle_ms_max: int = 300000):
         cdef Store* store = self.store
         cdef int error = 0
         cdef uint8_t[::1] view
@@ -205,8 +206,7 @@ cdef class DirectoryStore:
         cdef const char* path
         self.directory = directory
         self.files = files
-        store.turn.bytes_most = pending_bytes_most
-        store.turn.ledgers_least = pending_ledgers_least
+        store.turn.slice = PENDING_SHARDS
         for i in range(2):
             if not half_init(&store.halves[i], &store.kept.regions[i], write_cache_bytes // 2):
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
@@ -283,6 +283,15 @@ cdef class DirectoryStore:
         that is being flushed; half of the write cache is the most that is useful. Call it after the start.
         """
         bk_store(&self.store.kept.bytes_max, size)
+
+    def put_in_slices(self, ledgers_least: int, size: int) -> None:
+        """Let flushes of this many ledgers put a part of their runs into the index (module store.index_slices); 0: none
+        does. Runs that wait take `size` bytes, together with those of one flush, and what is flushed until all are put
+        is twice the write cache. Call it after the start, which puts each run once anyway.
+        """
+        self.store.turn.pending_most = size * 3 // 4
+        self.store.turn.bytes = 4 * self.store.kept.regions[0].size
+        self.store.turn.ledgers_least = ledgers_least
 
     def stats(self) -> dict[str, int]:
         cdef Store* store = self.store

@@ -282,8 +282,8 @@ GROUPS = (
                 " are read from disk again; 1 MiB remembers about 4 million entries. 0 counts none.", high=1 << 14,
                 unit="MiB", scale=MIB),
             Key("dbStorage_maxThrottleTimeMs", "storage.throttle_ms_max", int, "10000", "Longest time that an add"
-                " waits for room in the write cache; then it is refused with `ETOOMANYREQUESTS`.", high=3_600_000,
-                unit="ms"),
+                " waits for room in the write cache; then it is refused with `ETOOMANYREQUESTS`. When none has found"
+                " room in a ledger directory for that long, further ones do not wait.", high=3_600_000, unit="ms"),
             Key("dbStorage_indexMapSizeGb", "storage.index_map_bytes", int, "1024", "Address space reserved for each"
                 " index, which takes neither memory nor disk space. An index that fills it gets twice as much.", low=1,
                 high=1 << 14, unit="GiB", scale=GIB),
@@ -300,11 +300,11 @@ GROUPS = (
                 " the disk. It takes at most half of the write cache, and checkpoints are triggered when a sixteenth"
                 " less than `flushSizeMb` waits."),
             Key("dbStorage_indexSliceLedgers", "storage.index_slice_ledgers", int, "1000", "A checkpoint for lack of"
-                " room that flushes at least this many ledgers puts only a sixteenth of them into the location index,"
-                " with all that waits of these. Where the entries of the others lie is kept in memory, at most an"
-                " eighth of the write cache, and their entries stay in the journal, so a start after a crash replays up"
-                " to sixteen such flushes. That writes each page of the index once for sixteen flushes. 0: each"
-                " checkpoint puts all.", low=0, high=1_000_000_000),
+                " room that flushes at least this many ledgers puts only a slice of them into the location index, a"
+                " sixteenth or more, with all that waits of these, so each page of the index is written once for"
+                " several flushes. Where the entries of the others lie is kept in memory, at most an eighth of the"
+                " write cache, and the journal keeps them, up to twice the size of the write cache; a start after a"
+                " crash replays that. 0: each checkpoint puts all.", low=0, high=1_000_000_000),
             Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Interval between two checkpoints.", low=1,
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed when it reaches this"
