@@ -256,6 +256,44 @@ def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleTy
     one.stop()
 
 
+@pytest.mark.thorough
+def test_b15_a_kill_brings_back_no_older_copy(tmp_path: Path, faulty: ModuleType) -> None:
+    """Of an entry that waits for the index and was written again, no older copy is journaled behind the newer one."""
+    one = opened(tmp_path / "live", faulty.FaultyFiles(), index_slice_ledgers=1)
+    ledgers, first = range(101, 191, 2), 233        # the latter is journaled again first
+    for ledger in ledgers:
+        one.direct.add(entry(ledger, 0, payload=b"older" + bytes(20_000)), KEY)
+        one.direct.add(entry(ledger, 1, payload=bytes(35_000)), KEY)
+        assert one.direct.commit()
+    one.flush_for_room()
+    assert one.storage.stats()["index_pending_runs"] > len(ledgers) // 2
+    for ledger in ledgers:
+        one.direct.add(entry(ledger, 0, payload=b"newer"), KEY, recovery=True)
+    for at in range(10):
+        one.direct.add(entry(first, at, payload=bytes(50_000)), KEY)      # more than the log takes
+    assert one.direct.commit()
+    full(faulty)
+    crash_steps.hold_at_step(CARRYING)
+    with running(one):
+        try:
+            assert not one.checkpoints.checkpoint()
+            writer = threading.Thread(target=write_until, args=(one, partial(was_carried_over, one)))
+            writer.start()
+            assert crash_steps.wait_held(60)
+            shutil.copytree(tmp_path / "live", tmp_path / "killed", ignore=AHEAD)
+        finally:
+            crash_steps.hold_at_step(0)
+        writer.join()
+    one.crash()
+    faulty.clear()
+    for root in ("killed", "live"):
+        one = opened(tmp_path / root, faulty.FaultyFiles())
+        for ledger in ledgers:
+            wanted = {0: entry(ledger, 0, payload=b"newer"), 1: entry(ledger, 1, payload=bytes(35_000))}
+            assert held(one, ledger) == wanted
+        one.stop()
+
+
 def test_b15_a_directory_that_cannot_be_helped(tmp_path: Path, faulty: ModuleType) -> None:
     """A copy-on-write file system cannot write the last mark on a full disk: the journal then stops taking adds at its
     limit, nothing is carried over in vain, and the journal continues once the directory has space.

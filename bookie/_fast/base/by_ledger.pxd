@@ -20,6 +20,16 @@ cdef inline uint64_t ledger_hash(int64_t ledger) noexcept nogil:
     cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
     return h ^ (h >> 29)
 
+cdef enum:
+    LEDGER_SHARDS = 64
+
+cdef inline uint32_t ledger_shard(int64_t ledger) noexcept nogil:
+    """Return in which of LEDGER_SHARDS equal parts a ledger is, wherever ledgers are divided."""
+    return <uint32_t> ((<uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15) >> 58)
+
+# The order of ids for qsort and bsearch: signed, ascending.
+cdef int ascending_ids(const void* a, const void* b) noexcept nogil
+
 # Return the item of `ledger`, or NULL. The table must have been initialised.
 cdef inline Chained* chained_find(const ByLedger* table, int64_t ledger) noexcept nogil:
     cdef Chained* at = table.buckets[ledger_hash(ledger) & (table.size - 1)]

@@ -9,6 +9,12 @@ cdef enum:
     BUCKETS_FIRST = 16
 
 
+cdef int ascending_ids(const void* a, const void* b) noexcept nogil:
+    cdef int64_t left = (<const int64_t*> a)[0]
+    cdef int64_t right = (<const int64_t*> b)[0]
+    return (left > right) - (left < right)
+
+
 cdef bint chained_init(ByLedger* table) noexcept nogil:
     table.count = 0
     table.size = BUCKETS_FIRST

@@ -9,7 +9,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport bsearch, calloc, free, qsort, realloc
 
 from bookie._fast.base.by_age cimport Aged, ByAge, aged_drop, aged_find, aged_put, aged_renew, by_age_free, by_age_init
-from bookie._fast.base.by_ledger cimport Chained
+from bookie._fast.base.by_ledger cimport Chained, ascending_ids
 from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.file cimport Files, iovec
 from bookie._fast.base.op_stats cimport op_note, op_view
@@ -302,12 +302,6 @@ cdef void log_set_mark(LogSet* logs, int64_t ledger) noexcept nogil:
         logs.marks_sorted = False
 
 
-cdef int by_id(const void* a, const void* b) noexcept nogil:
-    cdef int64_t x = (<const int64_t*> a)[0]
-    cdef int64_t y = (<const int64_t*> b)[0]
-    return (x > y) - (x < y)
-
-
 cdef Status end_log(LogSet* logs, OpenLog* log, int64_t* reason) noexcept nogil:
     """Write the log's map. Header and syncs follow in a batch with other logs, and only then it counts as closed."""
     cdef Status status
@@ -333,9 +327,9 @@ cdef Status log_set_end_marked(LogSet* logs, int64_t ledger) noexcept nogil:
     if logs.marks.count == 0 or logs.failed != OK:
         return logs.failed
     if not logs.marks_sorted:
-        qsort(logs.marks.ids, logs.marks.count, sizeof(int64_t), by_id)
+        qsort(logs.marks.ids, logs.marks.count, sizeof(int64_t), ascending_ids)
         logs.marks_sorted = True
-    if bsearch(&ledger, logs.marks.ids, logs.marks.count, sizeof(int64_t), by_id) == NULL:
+    if bsearch(&ledger, logs.marks.ids, logs.marks.count, sizeof(int64_t), ascending_ids) == NULL:
         return OK
     return end_by_close(logs, ledger)
 

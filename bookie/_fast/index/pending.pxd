@@ -5,19 +5,17 @@ So the runs of most of these ledgers wait until there are several of each (modul
 journal keeps their entries, and look-ups find them here: a look-up asks here first, because a run leaves only when the
 index has it.
 
-The ledgers are divided into PENDING_SHARDS by hash, as in store.stores. Of each flush, a shard has one batch: an array
+The ledgers are divided into LEDGER_SHARDS by hash, as in store.stores. Of each flush, a shard has one batch: an array
 in ascending order of ledgers and entries. The lock of a shard guards its batches; only the thread that writes to the
 index changes anything, so it reads without the locks. Nothing is allocated, moved or freed run by run.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.by_ledger cimport LEDGER_SHARDS
 from bookie._fast.base.sync cimport pthread_mutex_t
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport IndexRun
 from bookie._fast.index.hit cimport IndexHit
-
-cdef enum:
-    PENDING_SHARDS = 64
 
 ctypedef Status (*pending_fn)(void* context, const IndexRun* run) noexcept nogil
 
@@ -45,13 +43,10 @@ cdef struct PendingShard:
     PendingBatch* latest
 
 cdef struct Pending:
-    PendingShard[PENDING_SHARDS] shards
+    PendingShard[LEDGER_SHARDS] shards
     int64_t runs                 # atomic; those that were not removed
     int64_t entries              # atomic; of these
     int64_t bytes                # atomic; the memory of all batches
-
-cdef inline uint32_t pending_shard(int64_t ledger) noexcept nogil:
-    return <uint32_t> ((<uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15) >> 58)
 
 cdef void pending_init(Pending* pending) noexcept nogil
 cdef void pending_free(Pending* pending) noexcept nogil

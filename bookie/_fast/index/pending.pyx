@@ -3,6 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
+from bookie._fast.base.by_ledger cimport ledger_shard
 from bookie._fast.base.planted cimport PLANT_PENDING_UNREAD, bk_planted
 from bookie._fast.base.sync cimport (
     bk_add,
@@ -20,13 +21,13 @@ cdef enum:
 
 cdef void pending_init(Pending* pending) noexcept nogil:
     cdef uint32_t i
-    for i in range(PENDING_SHARDS):
+    for i in range(LEDGER_SHARDS):
         pthread_mutex_init(&pending.shards[i].lock, NULL)
 
 
 cdef void pending_free(Pending* pending) noexcept nogil:
     cdef uint32_t i
-    for i in range(PENDING_SHARDS):
+    for i in range(LEDGER_SHARDS):
         pending_drop(pending, i)
         pthread_mutex_destroy(&pending.shards[i].lock)
 
@@ -146,7 +147,7 @@ cdef void pending_publish(Pending* pending, uint32_t shard, PendingBatch* batch)
 
 
 cdef void pending_remove(Pending* pending, int64_t ledger) noexcept nogil:
-    cdef PendingShard* shard = &pending.shards[pending_shard(ledger)]
+    cdef PendingShard* shard = &pending.shards[ledger_shard(ledger)]
     cdef PendingBatch* batch = shard.earliest
     cdef PendingRun* run
     cdef uint32_t at
@@ -232,7 +233,7 @@ cdef void describe_hit(const PendingBatch* batch, uint32_t at, int64_t entry, in
 
 
 cdef bint pending_seek(Pending* pending, int64_t ledger, int64_t entry, IndexHit* hit) noexcept nogil:
-    cdef PendingShard* shard = &pending.shards[pending_shard(ledger)]
+    cdef PendingShard* shard = &pending.shards[ledger_shard(ledger)]
     cdef PendingBatch* batch
     cdef PendingBatch* found = NULL
     cdef uint32_t found_at = 0
@@ -261,7 +262,7 @@ cdef bint pending_seek(Pending* pending, int64_t ledger, int64_t entry, IndexHit
 
 
 cdef Status pending_each(Pending* pending, int64_t ledger, pending_fn each, void* context) noexcept nogil:
-    cdef PendingShard* shard = &pending.shards[pending_shard(ledger)]
+    cdef PendingShard* shard = &pending.shards[ledger_shard(ledger)]
     cdef PendingBatch* batch
     cdef IndexRun run
     cdef uint32_t at

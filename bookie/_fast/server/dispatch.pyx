@@ -197,13 +197,15 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef bint has_long_been_full(IoLoop* loop, int64_t ledger) noexcept nogil:
-    """Note that an add found no room. Return whether none has found it in this directory for as long as one may wait:
-    then it need not wait either, and what follows it on its connection, for other directories, neither.
+    """Note that an add found no room. Return whether adds have tried in vain, in this directory, for as long as one may
+    wait: then it need not wait either, and what follows it on its connection, for other directories, neither.
     """
-    cdef int64_t* since = &loop.full_since[<uint64_t> ledger % loop.stores.count]
-    if since[0] == 0:
-        since[0] = loop.now
-    return loop.now - since[0] > loop.limits.throttle_ms_max * 1000000 and not bk_planted(PLANT_PATIENCE_ENDLESS)
+    cdef uint64_t at = <uint64_t> ledger % loop.stores.count
+    cdef int64_t most = loop.limits.throttle_ms_max * 1000000
+    if loop.full_since[at] == 0 or loop.now - loop.full_seen[at] > most:
+        loop.full_since[at] = loop.now           # a pause without adds says nothing
+    loop.full_seen[at] = loop.now
+    return loop.now - loop.full_since[at] > most and not bk_planted(PLANT_PATIENCE_ENDLESS)
 
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:

@@ -49,6 +49,7 @@ cdef struct IoLoop:
     AckQueue written[STORES_MOST]   # waiting for a write
     int64_t appended[STORES_MOST]
     int64_t full_since[STORES_MOST]     # when an add first found no room in a directory; 0: one has found it since
+    int64_t full_seen[STORES_MOST]      # when the last one found none
     uint8_t* input
     Conn* conns
     Conn* dirty

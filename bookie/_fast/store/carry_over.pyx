@@ -3,7 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
 
-from bookie._fast.base.by_ledger cimport ByLedger, Chained
+from bookie._fast.base.by_ledger cimport ByLedger, Chained, ascending_ids, ledger_shard
 from bookie._fast.base.crash_steps cimport STEP_CARRIED, STEP_CARRYING, STEP_CARRY_MARKED, step
 from bookie._fast.base.cursor cimport load_i64, load_u32
 from bookie._fast.base.fatal cimport fatal_is_set
@@ -13,7 +13,8 @@ from bookie._fast.cache.pages cimport page_offset
 from bookie._fast.cache.runs cimport Found, LedgerRuns, map_find, runs_find
 from bookie._fast.entrylog.writer cimport readers_read
 from bookie._fast.index.codec cimport IndexRun
-from bookie._fast.index.pending cimport PendingBatch, PendingShard, batch_describe, batch_find, pending_shard
+from bookie._fast.index.hit cimport IndexHit
+from bookie._fast.index.pending cimport PendingBatch, PendingShard, batch_describe, batch_find, pending_seek
 from bookie._fast.journal.commit cimport journal_append, journal_append_meta, journal_has_room, journal_kick
 from bookie._fast.journal.files cimport journal_bytes_since, journal_mark
 from bookie._fast.journal.reader cimport META_FENCE, META_KEY, META_LAC
@@ -44,12 +45,6 @@ cdef struct Ids:
     int64_t* ids
     uint32_t count
     uint32_t room
-
-
-cdef int ascending(const void* a, const void* b) noexcept nogil:
-    cdef int64_t left = (<const int64_t*> a)[0]
-    cdef int64_t right = (<const int64_t*> b)[0]
-    return -1 if left < right else (1 if left > right else 0)
 
 
 cdef void list_half(Ids* ids, const ByLedger* table) noexcept nogil:
@@ -103,7 +98,7 @@ cdef Status list_ledgers(Shard* shard, const PendingBatch* pending, Ids* ids) no
     pthread_mutex_unlock(&shard.lock)
     if ids.count == ids.room:
         return NO_MEMORY             # there are more by now
-    qsort(ids.ids, ids.count, sizeof(int64_t), ascending)
+    qsort(ids.ids, ids.count, sizeof(int64_t), ascending_ids)
     return OK
 
 
@@ -229,21 +224,55 @@ cdef Status carry_entries(Carry* carry, Shard* shard, int64_t id, int64_t* entry
     return OK
 
 
-cdef Status append_read(Carry* carry, int64_t id, const uint8_t* record) noexcept nogil:
-    """Journal a record that was read from an entry log."""
-    cdef Journal* journal = journal_of(carry.stores, id)
-    cdef uint32_t size = load_u32(record)
-    cdef int64_t group = journal_append(journal, record + LENGTH_PREFIX, size)
-    cdef Status status = OK
-    while group == 0 and status == OK:
-        status = await_room(carry, journal, size)
-        if status == OK:
+cdef bint is_newest(Carry* carry, Shard* shard, int64_t id, int64_t entry, uint32_t log_id,
+                    uint64_t offset) noexcept nogil:
+    """Return whether an entry that the index lacks has no newer copy than the one in this place. With the shard's lock.
+    """
+    cdef LedgerRuns* halves[2]
+    cdef Found found
+    cdef IndexHit hit
+    halves[0] = map_find(&shard.halves[0], id)
+    halves[1] = map_find(&shard.halves[1], id)
+    if find_newest(halves, entry, &found) == entry:
+        return False
+    if not pending_seek(&carry.store.index.pending, id, entry, &hit):
+        return False                 # the ledger was deleted
+    return hit.entry == entry and hit.log_id == log_id and hit.offset == offset
+
+
+cdef Status append_read(Carry* carry, Shard* shard, const IndexRun* run, uint32_t slot, uint64_t offset,
+                        const uint8_t* record) noexcept nogil:
+    """Journal a record that was read from an entry log, unless there is a newer copy: it would be replayed after that
+    if this attempt fails.
+    """
+    cdef Journal* journal = journal_of(carry.stores, run.ledger)
+    cdef uint32_t size = run.lengths[slot]
+    cdef int64_t group = 0
+    cdef Status status = FULL
+    cdef Status waited
+    while status == FULL:
+        status = OK
+        pthread_mutex_lock(&shard.lock)
+        if is_newest(carry, shard, run.ledger, run.first + slot, run.log_id, offset):
             group = journal_append(journal, record + LENGTH_PREFIX, size)
-    if group:
-        took(carry, id, group, LENGTH_PREFIX + size)
-    if status == OK and carry.unsynced >= BYTES_A_GROUP:
-        status = await_synced(carry)
-        step(STEP_CARRYING)
+            status = OK if group else FULL
+        pthread_mutex_unlock(&shard.lock)
+        if group:
+            took(carry, run.ledger, group, LENGTH_PREFIX + size)
+        if status == FULL:
+            waited = await_room(carry, journal, size)
+            if waited != OK:
+                return waited
+    return sync_some(carry)
+
+
+cdef Status sync_some(Carry* carry) noexcept nogil:
+    """Wait for the copies to be synced, if they are many."""
+    cdef Status status
+    if carry.unsynced < BYTES_A_GROUP:
+        return OK
+    status = await_synced(carry)
+    step(STEP_CARRYING)
     return status
 
 
@@ -261,7 +290,7 @@ cdef Status read_records(Carry* carry, uint32_t log_id, uint64_t offset, uint64_
     return OK
 
 
-cdef Status carry_run(Carry* carry, const IndexRun* run) noexcept nogil:
+cdef Status carry_run(Carry* carry, Shard* shard, const IndexRun* run) noexcept nogil:
     cdef uint32_t slot = 0
     cdef uint32_t end
     cdef uint64_t offset = run.offset
@@ -281,27 +310,27 @@ cdef Status carry_run(Carry* carry, const IndexRun* run) noexcept nogil:
                         or load_i64(carry.records + at + LENGTH_PREFIX) != run.ledger
                         or load_i64(carry.records + at + LENGTH_PREFIX + 8) != run.first + slot):
                     return CORRUPT
-                status = append_read(carry, run.ledger, carry.records + at)
+                status = append_read(carry, shard, run, slot, offset + at, carry.records + at)
                 at += <uint64_t> LENGTH_PREFIX + run.lengths[slot]
             slot += 1
         offset += size
     return status
 
 
-cdef Status carry_pending(Carry* carry, int64_t id) noexcept nogil:
-    """Journal what was flushed and is not in the index. What the halves have of it is newer, and comes after it."""
-    cdef PendingShard* shard = &carry.store.index.pending.shards[pending_shard(id)]
-    cdef PendingBatch* batch = shard.earliest    # nothing is flushed meanwhile, so batches stay
+cdef Status carry_pending(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
+    """Journal what was flushed and is not in the index."""
+    cdef PendingShard* pending = &carry.store.index.pending.shards[ledger_shard(id)]
+    cdef PendingBatch* batch = pending.earliest      # nothing is flushed meanwhile, so batches stay
     cdef IndexRun run
     cdef uint32_t at
     cdef Status status = OK
     while batch != NULL:
         at = batch_find(batch, id)
         while at < batch.count and batch.runs[at].ledger == id and status == OK:
-            pthread_mutex_lock(&shard.lock)
+            pthread_mutex_lock(&pending.lock)
             batch_describe(batch, at, &run)
-            pthread_mutex_unlock(&shard.lock)
-            status = carry_run(carry, &run)
+            pthread_mutex_unlock(&pending.lock)
+            status = carry_run(carry, shard, &run)
             at += 1
         batch = batch.later
     return status
@@ -309,29 +338,28 @@ cdef Status carry_pending(Carry* carry, int64_t id) noexcept nogil:
 
 cdef Status carry_ledger(Carry* carry, Shard* shard, int64_t id) noexcept nogil:
     cdef Journal* journal = journal_of(carry.stores, id)
-    cdef int64_t entry = -1          # -1: the facts come first, since replay skips entries of ledgers it does not know
+    cdef int64_t entry = 0
     cdef uint32_t lacking = 0
-    cdef bint known = False
-    cdef Status status
-    while entry != INT64_MAX:
+    cdef Status status = FULL
+    cdef Status waited
+    while status == FULL:            # the facts come first, since replay skips entries of ledgers it does not know
         pthread_mutex_lock(&shard.lock)
-        if entry < 0:
-            status = carry_facts(carry, shard, id)
-            known = status == OK
-        else:
-            status = carry_entries(carry, shard, id, &entry, &lacking)
+        status = carry_facts(carry, shard, id)
         pthread_mutex_unlock(&shard.lock)
-        if entry < 0 and known:
-            entry = 0
-            status = carry_pending(carry, id)
         if status == FULL:
-            status = await_room(carry, journal, lacking) if lacking else await_next_group(carry, journal)
-        elif status == OK and carry.unsynced >= BYTES_A_GROUP:
-            status = await_synced(carry)
-            step(STEP_CARRYING)
-        if status != OK:
-            return status
-    return OK
+            waited = await_next_group(carry, journal)
+            if waited != OK:
+                return waited
+    if status == OK:
+        status = carry_pending(carry, shard, id)
+    while entry != INT64_MAX and status == OK:
+        pthread_mutex_lock(&shard.lock)
+        status = carry_entries(carry, shard, id, &entry, &lacking)
+        pthread_mutex_unlock(&shard.lock)
+        status = await_room(carry, journal, lacking) if status == FULL else status
+        if status == OK:
+            status = sync_some(carry)
+    return status
 
 
 cdef Status carry_shard(Carry* carry, uint32_t at) noexcept nogil:

@@ -3,6 +3,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 
+from bookie._fast.base.by_ledger cimport LEDGER_SHARDS
 from bookie._fast.base.crash_steps cimport (
     STEP_APPENDED,
     STEP_CLEARED,
@@ -50,7 +51,6 @@ from bookie._fast.index.location cimport (
     index_reader,
     index_reader_free,
 )
-from bookie._fast.index.pending cimport PENDING_SHARDS
 from bookie._fast.store.changed_ledgers cimport ledgers_changed, ledgers_settle
 from bookie._fast.store.index_slices cimport (
     Staged,
@@ -303,7 +303,7 @@ cdef void settle_logs(Store* store) noexcept nogil:
     if bk_load(&store.index.pending.runs) == 0:
         log_set_settle(store.log, 0, INT64_MAX)
     else:
-        log_set_settle(store.log, reached + PENDING_SHARDS, reached)
+        log_set_settle(store.log, reached + LEDGER_SHARDS, reached)
 
 
 cdef Status close_idle_logs(Store* store) noexcept nogil:
@@ -481,7 +481,7 @@ cdef Status flush(Storage* stores, Store* store, bint whole) noexcept nogil:
             status = store_flush_spare(stores, store)
     if status != OK:
         return status
-    shards = PENDING_SHARDS if whole else store.turn.slice
+    shards = LEDGER_SHARDS if whole else store.turn.slice
     return put_until(stores, store, before + shards, shards)
 
 

@@ -18,18 +18,19 @@ What this means for the rest of the bookie:
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from bookie._fast.base.by_ledger cimport LEDGER_SHARDS
 from bookie._fast.base.types cimport Status
 from bookie._fast.index.codec cimport IndexRun
-from bookie._fast.index.pending cimport PENDING_SHARDS, PendingBatch
+from bookie._fast.index.pending cimport PendingBatch
 from bookie._fast.store.index_turn cimport NotedMark
 from bookie._fast.store.stores cimport Store
 
 cdef enum:
-    SLICE_SHARDS = 4             # of PENDING_SHARDS
+    SLICE_SHARDS = 4             # of LEDGER_SHARDS
 
 cdef struct Staged:
     # The runs that a flush has appended.
-    PendingBatch* batches[PENDING_SHARDS]
+    PendingBatch* batches[LEDGER_SHARDS]
     uint32_t ledgers
     int64_t last                 # ledger
     uint32_t runs                # of the last ledger
@@ -41,7 +42,7 @@ cdef struct Staged:
 # Add a run of the last ledger, or of a greater one, while a transaction of the index is open. Returns what a put does.
 cdef Status stage_run(Store* store, Staged* staged, const IndexRun* run) noexcept nogil
 cdef void staged_free(Staged* staged) noexcept nogil
-# Return how many shards a flush of `bytes` puts; PENDING_SHARDS if none of its runs is to wait.
+# Return how many shards a flush of `bytes` puts; LEDGER_SHARDS if none of its runs is to wait.
 cdef uint32_t slice_of(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil
 
 # Put the changed ledgers, and the pending and staged runs of the next `shards` shards or of fewer, if these are many

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport bsearch, free, qsort, realloc
 from libc.string cimport memcpy, memmove, memset
 
+from bookie._fast.base.by_ledger cimport ascending_ids, ledger_shard
 from bookie._fast.base.op_stats cimport op_note
 from bookie._fast.base.planted cimport PLANT_PENDING_LOST, PLANT_PENDING_MARKED, bk_planted
 from bookie._fast.base.sync cimport bk_load, now_ns
@@ -16,7 +17,6 @@ from bookie._fast.index.pending cimport (
     pending_drop,
     pending_publish,
     pending_remove,
-    pending_shard,
 )
 from bookie._fast.store.changed_ledgers cimport ledgers_put
 from bookie._fast.store.index_turn cimport NOTED_MOST
@@ -62,12 +62,12 @@ cdef Status stage_run(Store* store, Staged* staged, const IndexRun* run) noexcep
     if staged.at_once:
         return index_put_run(store.index, run)
     staged.runs += 1
-    return OK if batch_append(&staged.batches[pending_shard(run.ledger)], run) else NO_MEMORY
+    return OK if batch_append(&staged.batches[ledger_shard(run.ledger)], run) else NO_MEMORY
 
 
 cdef Status put_at_once(Store* store, Staged* staged) noexcept nogil:
     """Put what is pending and staged of the last ledger, of which too many runs would wait."""
-    cdef uint32_t shard = pending_shard(staged.last)
+    cdef uint32_t shard = ledger_shard(staged.last)
     cdef PendingBatch* batch = store.index.pending.shards[shard].earliest
     cdef PendingBatch* own = staged.batches[shard]
     cdef Status status = OK if note_put(staged) else NO_MEMORY
@@ -112,7 +112,7 @@ cdef Status put_some_of(Store* store, const PendingBatch* batch, int64_t ledger)
 
 cdef void staged_free(Staged* staged) noexcept nogil:
     cdef uint32_t i
-    for i in range(PENDING_SHARDS):
+    for i in range(LEDGER_SHARDS):
         batch_free(staged.batches[i])
     free(staged.put)
     memset(staged, 0, sizeof(Staged))
@@ -121,26 +121,20 @@ cdef void staged_free(Staged* staged) noexcept nogil:
 cdef uint32_t slice_of(const Store* store, const Staged* staged, uint64_t bytes) noexcept nogil:
     cdef uint64_t shards
     if store.turn.ledgers_least == 0 or staged.ledgers < store.turn.ledgers_least or bk_load(&store.lagging):
-        return PENDING_SHARDS
+        return LEDGER_SHARDS
     if bytes >= staged.ledgers * <uint64_t> BYTES_A_LEDGER:
-        return PENDING_SHARDS
-    shards = (bytes * PENDING_SHARDS + store.turn.bytes - 1) // store.turn.bytes
-    return <uint32_t> min(max(shards, <uint64_t> SLICE_SHARDS), <uint64_t> PENDING_SHARDS)
+        return LEDGER_SHARDS
+    shards = (bytes * LEDGER_SHARDS + store.turn.bytes - 1) // store.turn.bytes
+    return <uint32_t> min(max(shards, <uint64_t> SLICE_SHARDS), <uint64_t> LEDGER_SHARDS)
 
 
 cdef bint too_many_wait(const Store* store) noexcept nogil:
     return bk_load(&store.index.pending.bytes) > store.turn.pending_most
 
 
-cdef int by_id(const void* a, const void* b) noexcept nogil:
-    cdef int64_t left = (<const int64_t*> a)[0]
-    cdef int64_t right = (<const int64_t*> b)[0]
-    return (left > right) - (left < right)
-
-
 cdef inline bint is_put(const Staged* staged, int64_t ledger) noexcept nogil:
     """Return whether the open transaction has what is pending of the ledger, and newer runs."""
-    return staged.put_count and bsearch(&ledger, staged.put, staged.put_count, sizeof(int64_t), by_id) != NULL
+    return staged.put_count and bsearch(&ledger, staged.put, staged.put_count, sizeof(int64_t), ascending_ids) != NULL
 
 
 cdef void take(Slice* slice_, const Staged* staged, PendingBatch* batch, uint32_t order) noexcept nogil:
@@ -166,7 +160,7 @@ cdef void take_shards(Slice* slice_, const Staged* staged, uint32_t shards) noex
     cdef PendingBatch* batch
     cdef uint32_t shard, order
     while slice_.shards < shards and slice_.count < RUNS_A_PUT:
-        shard = (slice_.first + slice_.shards) % PENDING_SHARDS
+        shard = (slice_.first + slice_.shards) % LEDGER_SHARDS
         batch = slice_.store.index.pending.shards[shard].earliest
         order = 0
         while batch != NULL:
@@ -179,7 +173,7 @@ cdef void take_shards(Slice* slice_, const Staged* staged, uint32_t shards) noex
 
 
 cdef inline bint is_taken(const Slice* slice_, uint32_t shard) noexcept nogil:
-    return (shard + PENDING_SHARDS - slice_.first) % PENDING_SHARDS < slice_.shards
+    return (shard + LEDGER_SHARDS - slice_.first) % LEDGER_SHARDS < slice_.shards
 
 
 cdef int in_order(const void* a, const void* b) noexcept nogil:
@@ -241,13 +235,13 @@ cdef void drop_put(const Slice* slice_, const Staged* staged) noexcept nogil:
     for i in range(staged.put_count):
         pending_remove(&slice_.store.index.pending, staged.put[i])
     for i in range(slice_.shards):
-        pending_drop(&slice_.store.index.pending, (slice_.first + i) % PENDING_SHARDS)
+        pending_drop(&slice_.store.index.pending, (slice_.first + i) % LEDGER_SHARDS)
 
 
 cdef void publish_rest(const Slice* slice_, Staged* staged) noexcept nogil:
     """Make the staged runs of other shards pending."""
     cdef uint32_t i
-    for i in range(PENDING_SHARDS):
+    for i in range(LEDGER_SHARDS):
         if staged.batches[i] != NULL and staged.batches[i].count and not is_taken(slice_, i):
             pending_publish(&slice_.store.index.pending, i, staged.batches[i])
             staged.batches[i] = NULL
@@ -258,7 +252,7 @@ cdef Status put_slice(Store* store, Staged* staged, uint32_t shards, bint ledger
     cdef Status status
     memset(&slice_, 0, sizeof(Slice))
     slice_.store = store
-    slice_.first = <uint32_t> (store.turn.shards_put % PENDING_SHARDS)
+    slice_.first = <uint32_t> (store.turn.shards_put % LEDGER_SHARDS)
     take_shards(&slice_, staged, shards)
     if slice_.count:
         qsort(slice_.runs, slice_.count, sizeof(Putting), in_order)
@@ -296,7 +290,7 @@ cdef void turn_note_mark(Store* store, const int64_t* ids, const uint64_t* offse
 cdef const NotedMark* turn_mark_due(Store* store) noexcept nogil:
     cdef uint32_t due = store.turn.noted_count
     if bk_load(&store.index.pending.runs) and not bk_planted(PLANT_PENDING_MARKED):
-        while due and store.turn.noted[due - 1].shards_put + PENDING_SHARDS > store.turn.shards_put:
+        while due and store.turn.noted[due - 1].shards_put + LEDGER_SHARDS > store.turn.shards_put:
             due -= 1
     if due == 0:
         return NULL

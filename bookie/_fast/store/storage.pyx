@@ -50,7 +50,6 @@ from bookie._fast.entrylog.ids cimport log_ids, log_ids_free, log_ids_least_open
 from bookie._fast.entrylog.set cimport log_set, log_set_counts, log_set_free, log_set_stats
 from bookie._fast.entrylog.writer cimport readers_free, readers_new
 from bookie._fast.index.codec cimport BAD_LAC, QuarantineReason
-from bookie._fast.index.pending cimport PENDING_SHARDS
 from bookie._fast.index.location cimport (
     IndexReader,
     LedgerRecord,
@@ -206,7 +205,7 @@ cdef class DirectoryStore:
         cdef const char* path
         self.directory = directory
         self.files = files
-        store.turn.slice = PENDING_SHARDS
+        store.turn.slice = SHARDS
         for i in range(2):
             if not half_init(&store.halves[i], &store.kept.regions[i], write_cache_bytes // 2):
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")

@@ -3,6 +3,7 @@ lock guards ledgers and runs and so orders adds and fences. It is held for copie
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.bounds cimport DIRECTORIES_MAX
+from bookie._fast.base.by_ledger cimport LEDGER_SHARDS, ledger_shard
 from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.waker cimport Waker
@@ -29,7 +30,7 @@ from bookie._fast.store.notices cimport BOARD_MOST, NoticeBoard
 from bookie._fast.store.stats cimport StoreOps, StoreStats
 
 cdef enum:
-    SHARDS = 64
+    SHARDS = LEDGER_SHARDS
     STORES_MOST = DIRECTORIES_MAX
 
 cdef struct Shard:
@@ -96,5 +97,4 @@ cdef inline Journal* journal_of(Storage* stores, int64_t ledger) noexcept nogil:
     return stores.journals[<uint64_t> ledger % stores.journal_count]
 
 cdef inline Shard* shard_of(Store* store, int64_t ledger) noexcept nogil:
-    cdef uint64_t h = <uint64_t> ledger * <uint64_t> 0x9E3779B97F4A7C15
-    return &store.shards[h >> 58]
+    return &store.shards[ledger_shard(ledger)]

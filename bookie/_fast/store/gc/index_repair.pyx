@@ -9,7 +9,7 @@ from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy, memset
 
 from bookie._fast.base.bounds cimport STORED_KEY_MAX, STORED_LAC_MAX
-from bookie._fast.base.by_ledger cimport ByLedger, Chained
+from bookie._fast.base.by_ledger cimport ByLedger, Chained, ascending_ids
 from bookie._fast.base.crash_steps cimport (
     STEP_FOUND_COMMITTED,
     STEP_INDEX_RENAMED,
@@ -65,12 +65,6 @@ cdef enum:
 
 
 # --- ids ---
-
-cdef int by_id(const void* a, const void* b) noexcept nogil:
-    cdef int64_t left = (<int64_t*> a)[0]
-    cdef int64_t right = (<int64_t*> b)[0]
-    return -1 if left < right else 1 if left > right else 0
-
 
 cdef inline const ByLedger* table_of(Shard* shard, bint fences) noexcept nogil:
     return &shard.ledgers.fences if fences else &shard.ledgers.table
@@ -135,7 +129,7 @@ cdef int64_t* sorted_ids(Store* store, bint fences, size_t* count) noexcept nogi
             break
         free(ids)
         room *= 2
-    qsort(ids, count[0], sizeof(int64_t), by_id)
+    qsort(ids, count[0], sizeof(int64_t), ascending_ids)
     return ids
 
 
