@@ -260,7 +260,7 @@ def test_b15_a_kill_while_it_is_journaled_again(tmp_path: Path, faulty: ModuleTy
 def test_b15_a_kill_brings_back_no_older_copy(tmp_path: Path, faulty: ModuleType) -> None:
     """Of an entry that waits for the index and was written again, no older copy is journaled behind the newer one."""
     one = opened(tmp_path / "live", faulty.FaultyFiles(), index_slice_ledgers=1)
-    ledgers, first = range(101, 191, 2), 233        # the latter is journaled again first
+    ledgers, first = range(101, 191, 2), 233  # the latter is journaled again first
     for ledger in ledgers:
         one.direct.add(entry(ledger, 0, payload=b"older" + bytes(20_000)), KEY)
         one.direct.add(entry(ledger, 1, payload=bytes(35_000)), KEY)
@@ -270,7 +270,7 @@ def test_b15_a_kill_brings_back_no_older_copy(tmp_path: Path, faulty: ModuleType
     for ledger in ledgers:
         one.direct.add(entry(ledger, 0, payload=b"newer"), KEY, recovery=True)
     for at in range(10):
-        one.direct.add(entry(first, at, payload=bytes(50_000)), KEY)      # more than the log takes
+        one.direct.add(entry(first, at, payload=bytes(50_000)), KEY)  # more than the log takes
     assert one.direct.commit()
     full(faulty)
     crash_steps.hold_at_step(CARRYING)

@@ -16,7 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -27,6 +29,7 @@ from bookie.storage.garbage.logs import LogCollector
 from bookie.storage.garbage.settings import GarbageSettings
 from tests.crash.flips.index_pages import stretches
 from tests.crash.small_disk import SmallDisk
+from tests.fixtures.faults import go_on
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
 
@@ -141,12 +144,12 @@ def restarted(one: Opened, root: Path) -> Opened:
     return Opened(root)
 
 
-def a_run(one: Opened) -> int:
-    """Return the offset of a byte inside the value of a run, in its position in the log."""
+def a_run(one: Opened, *, first: int = 0) -> int:
+    """Return the offset of a byte inside the value of a run that begins with this entry, in its position in the log."""
     raw = index_file(one).read_bytes()
     leaves = [page for page in pages(raw, tables(raw)["locations"]) if raw[page * PAGE + 10] == LEAF]
-    _, value = next(node for node in nodes(raw, leaves[0]) if len(node[0]) == 16)
-    return raw.index(value, leaves[0] * PAGE) + 14
+    _, value = next(node for node in nodes(raw, leaves[0]) if len(node[0]) == 16 and node[0][8:] == first.to_bytes(8))
+    return raw.rindex(value, leaves[0] * PAGE, (leaves[0] + 1) * PAGE) + 14  # below it, the page may have old nodes
 
 
 def test_a_damaged_run_is_found_again_in_the_entry_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -183,6 +186,32 @@ def test_nothing_is_denied_between_the_two_halves(tmp_path: Path) -> None:
     repaired(again)
     assert readable(again) == LEDGERS * ENTRIES
     again.stop()
+
+
+def test_b7_a_doubt_that_ends_during_a_look_up(tmp_path: Path, faulty: ModuleType) -> None:
+    """A look-up of a ledger's last entry that began while the last run was lost does not deny it, although the doubt
+    ends before the look-up does.
+    """
+    one = stored(tmp_path)
+    flip(one, a_run(one, first=ENTRIES * 2 // 3), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    (ledger,) = {ledger for ledger in range(LEDGERS) if not read(one, ledger, ENTRIES - 1)}
+    one.crash()
+    one = Opened(tmp_path, files=faulty.FaultyFiles())
+    read(one, (ledger + LEDGERS // 2) % LEDGERS, 0)  # the reader has another page in memory now
+    rule = faulty.plan("pread", "STALL", suffix="data.mdb")
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(read, one, ledger, -1)
+        try:
+            assert faulty.wait_hit(rule, 60)
+            repaired(one)
+            assert one.storage.stats()["doubtful_ledgers"] == 0
+        finally:
+            go_on()
+        assert found.result() in {b"", data(ledger, ENTRIES - 1)}
+    assert read(one, ledger, -1) == data(ledger, ENTRIES - 1)
+    one.stop()
 
 
 def test_a_damaged_doubt_is_found_by_a_scrub(tmp_path: Path) -> None:

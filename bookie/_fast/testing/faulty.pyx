@@ -33,6 +33,7 @@ cdef extern from "<signal.h>" nogil:
 
 cdef extern from "<unistd.h>" nogil:
     int getpid() noexcept
+    ssize_t readlink(const char*, char*, size_t) noexcept
 
 cdef enum:
     RULES_MAX = 64
@@ -153,7 +154,15 @@ cdef Verdict judge(Op op, const char* path, off_t offset, size_t size) noexcept 
 
 cdef const char* path_of(int fd) noexcept nogil:
     """Return the path of a descriptor; the last slot, which no descriptor uses, is the empty path."""
-    return paths[fd if 0 <= fd < FDS_MAX - 1 else FDS_MAX - 1]
+    cdef char link[32]
+    cdef ssize_t size
+    if not 0 <= fd < FDS_MAX - 1:
+        return paths[FDS_MAX - 1]
+    if paths[fd][0] == 0:            # somebody else has opened it, such as LMDB
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd)
+        size = readlink(link, paths[fd], PATH_BYTES - 1)
+        paths[fd][max(size, <ssize_t> 0)] = 0
+    return paths[fd]
 
 
 cdef int outcome(Verdict verdict) noexcept nogil:
