@@ -30,8 +30,8 @@ class Measured:
 class Load:
     """A program that runs."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
+    def __init__(self, process: "subprocess.Popen[str]", wait_s: float = WAIT_S) -> None:
+        self._process, self._wait_s = process, wait_s
 
     def __enter__(self) -> Self:
         return self
@@ -42,10 +42,17 @@ class Load:
         self._process.communicate()
 
     def result(self) -> Measured:
-        """Wait for its end. Raises RuntimeError with the end of its output if it printed no result, and TimeoutExpired
-        after minutes.
+        """Wait for its end.
+
+        Raises:
+            RuntimeError: it printed no result, or did not end within minutes; the text has the end of its output.
         """
-        text, _ = self._process.communicate(timeout=WAIT_S)
+        try:
+            text, _ = self._process.communicate(timeout=self._wait_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            text, _ = self._process.communicate()
+            raise RuntimeError(f"pulsar-perf did not end in {self._wait_s:g} s:\n{text[-4000:]}") from None
         rate, latency = RATE.search(text), LATENCY.search(text)
         if rate is None or latency is None:
             raise RuntimeError(f"pulsar-perf printed no result:\n{text[-4000:]}")

@@ -1,10 +1,10 @@
 """`python -m perf.pulsar.run`: a Pulsar broker on three of our bookies and on three of Apache BookKeeper's, in turn.
 
 `make pulsar` fetches the broker. E = W = 3, A = 2, messages of 1 KiB, everything on this machine. For each number of
-topics: as many messages as go in `--seconds`, read again from the first by a consumer that comes when the broker's
-cache of 64 MB has the last ones only; and `--rate` messages a second, with a consumer at the tail. Prints one JSON
-object for each, and then the tables. With `--record` the objects are appended to results/pulsar.jsonl;
-`python -m perf.pulsar.table` prints the tables of the last such run again.
+topics: as many messages as go in `--seconds` with 10,000 outstanding, read again from the first by a consumer that
+comes when the broker's cache of 64 MB has the last ones only; and `--rate` messages a second, with a consumer at the
+tail. Prints one JSON object for each, and then the tables. With `--record` each object is also appended to
+results/pulsar.jsonl; `python -m perf.pulsar.table` prints the tables of the last such run again.
 """
 
 import itertools
@@ -21,7 +21,7 @@ import click
 from perf.cpu import spent_by
 from perf.pulsar.programs import Measured, start
 from perf.pulsar.table import RESULTS, newest, table
-from perf.side_by_side.card import ROOT, machine_card
+from perf.side_by_side.card import ROOT, append, machine_card
 from perf.three_bookies import KINDS, three_bookies
 from tests.fixtures import pulsar
 from tests.fixtures.java_peer import LASTING, JavaPeer, find_peer
@@ -31,6 +31,7 @@ from tests.fixtures.zookeeper import ZooKeeperServer
 DATA = ROOT / "build/perf/pulsar"
 SIZE = 1024
 OUTSTANDING = 10_000
+"""Of all topics. More than the load generator has memory for breaks its messages, and the broker refuses them."""
 TAIL_S = 5
 """How much longer a consumer at the tail runs than the producer."""
 SETTINGS = {
@@ -81,8 +82,9 @@ class Measurement:
         """Produce as fast as possible, then read everything again."""
         name = f"full-{next(self._numbers)}"
         produced, spent = self._run(
-            ["produce", "-r", "10000000", "-o", str(OUTSTANDING), "-time", str(seconds), *self._topics(topics, name)]
-        )
+            ["produce", "-r", "10000000", "-o", str(max(1, OUTSTANDING // topics)), "-time", str(seconds),
+             *self._topics(topics, name)]
+        )  # fmt: skip
         consumed, spent_again = self._run(
             ["consume", "-sp", "Earliest", "-m", str(produced.messages), "-ss", "again", "-t", str(topics), name]
         )
@@ -138,12 +140,12 @@ def main(pairs: int, topics: str, rate: int, seconds: int, directory: Path, *, r
                 measured.warm_up(seconds)
                 for count in map(int, topics.split(",")):
                     for row in (measured.unthrottled(count, seconds), measured.steady(count, rate, seconds)):
-                        lines.append(json.dumps({"pair": pair, **row, "card": card}))
+                        found = {"pair": pair, **row, "card": card}
+                        lines.append(json.dumps(found))
                         print(lines[-1], flush=True)
+                        if record:
+                            append(RESULTS, found)
             shutil.rmtree(place)
-    if record:
-        with RESULTS.open("a") as results:
-            results.writelines(line + "\n" for line in lines)
     print("\n".join(table(newest(lines))))
 
 

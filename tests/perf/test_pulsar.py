@@ -40,6 +40,15 @@ def test_no_result_is_an_error_with_the_output() -> None:
         running.result()
 
 
+def test_a_generator_that_does_not_end_is_killed() -> None:
+    """The error shows what it has printed until then."""
+    endless = "import signal; print('refused', flush=True); signal.pause()"
+    process = subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE, text=True)
+    with Load(process, wait_s=1) as running, pytest.raises(RuntimeError, match="did not end in 1 s:\nrefused"):
+        running.result()
+    assert process.returncode == -signal.SIGKILL
+
+
 def test_a_load_ends_with_its_block() -> None:
     """A generator that hangs does not outlive the measurement that failed."""
     process = subprocess.Popen(
