@@ -20,8 +20,8 @@ import click
 
 from perf.cpu import spent_by
 from perf.pulsar.programs import Measured, start
-from perf.pulsar.table import RESULTS, newest, table
-from perf.side_by_side.card import ROOT, append, machine_card
+from perf.pulsar.table import RESULTS, table
+from perf.side_by_side.card import ROOT, append, machine_card, newest_run
 from perf.three_bookies import KINDS, three_bookies
 from tests.fixtures import pulsar
 from tests.fixtures.java_peer import LASTING, JavaPeer, find_peer
@@ -146,7 +146,7 @@ def main(pairs: int, topics: str, rate: int, seconds: int, directory: Path, *, r
                         if record:
                             append(RESULTS, found)
             shutil.rmtree(place)
-    print("\n".join(table(newest(lines))))
+    print("\n".join(table(newest_run(lines))))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """`python -m perf.pulsar.table`: the tables of perf/README.md, medians of the newest run."""
 
-import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perf.markdown import head, line
-from perf.side_by_side.card import ROOT
+from perf.side_by_side.card import ROOT, newest_run
 from perf.three_bookies import KINDS
 
-__all__ = ["newest", "RESULTS", "table"]
+__all__ = ["RESULTS", "table"]
 
 RESULTS = ROOT / "perf/results/pulsar.jsonl"
 Row = Mapping[str, Any]
@@ -24,12 +23,6 @@ FULL = (
     "broker",
 )
 STEADY = ("topics", "bookies", "p99 of producers ms", "of readers at the tail ms", "CPU s a million: bookies", "broker")
-
-
-def newest(lines: Iterable[str]) -> list[Row]:
-    """Return the rows of the last run."""
-    rows: list[Row] = [json.loads(one) for one in lines]
-    return [row for row in rows if row["card"]["date"] == rows[-1]["card"]["date"]]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -60,4 +53,4 @@ def _cpu(rows: Sequence[Row], name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(table(newest(RESULTS.read_text().splitlines()))))
+    print("\n".join(table(newest_run(RESULTS.read_text().splitlines()))))

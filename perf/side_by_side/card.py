@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +54,9 @@ def append(results: Path, row: Mapping[str, Any]) -> None:
     results.parent.mkdir(parents=True, exist_ok=True)
     with results.open("a") as file:
         file.write(json.dumps(row) + "\n")
+
+
+def newest_run(lines: Iterable[str]) -> list[Mapping[str, Any]]:
+    """Return the rows of a file of results that have the date of the last one: those of one run."""
+    rows: list[Mapping[str, Any]] = [json.loads(one) for one in lines]
+    return [row for row in rows if row["card"]["date"] == rows[-1]["card"]["date"]]

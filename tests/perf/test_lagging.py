@@ -1,6 +1,7 @@
 """The table of `perf.lagging`, and where its readers read."""
 
-from perf.lagging import in_cache, table
+from perf.lagging.__main__ import in_cache
+from perf.lagging.table import table
 from perf.side_by_side.sessions import ENTRY_BYTES
 
 
@@ -12,7 +13,7 @@ def test_a_lag_of_one_is_a_write_cache() -> None:
 def test_medians_and_their_ratio() -> None:
     """Each memory, lag and kind of read has a line."""
     rows = [
-        {"subject": subject, "memory": memory, "lag": 0.25, "kind": "random", "entries_s": rate}
+        {"subject": subject, "memory": memory, "lag": 0.25, "kind": "random", "entries_s": rate, "cpu": rate / 1000}
         for memory, subject, rates in (
             ("enough", "ours", (9000, 1000, 3000)), ("enough", "java", (500, 1500)),
             ("scarce", "ours", (2000,)), ("scarce", "java", (4000,)),
@@ -20,6 +21,6 @@ def test_medians_and_their_ratio() -> None:
         for rate in rates
     ]  # fmt: skip
     assert table(rows)[2:] == [
-        "| enough | 0.25 | random | 3,000 | 1,000 | 3.0 |",
-        "| scarce | 0.25 | random | 2,000 | 4,000 | 0.5 |",
+        "| enough | 0.25 | random | 3,000 | 1,000 | 3.0 | 3.0 | 1.0 |",
+        "| scarce | 0.25 | random | 2,000 | 4,000 | 0.5 | 2.0 | 4.0 |",
     ]

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from perf.pulsar.programs import Load
-from perf.pulsar.table import newest, table
+from perf.pulsar.table import RESULTS, table
+from perf.side_by_side.card import ROOT, newest_run
 
 OUTPUT = """07:45:13.012 INFO PerformanceProducer Created 1 producers {}
 07:45:13.012 INFO PerformanceProducer Aggregated throughput stats --- 40002 records sent --- 3993.500 msg/s --- 31.199 \
@@ -72,7 +73,13 @@ def test_medians_of_the_newest_run() -> None:
     rows += [row("unthrottled", "ours", "2", produced_s=rate, consumed_s=2 * rate) for rate in (1000, 2000, 6000)]
     rows += [row("unthrottled", "java", "2", produced_s=500, consumed_s=1000)]
     rows += [row("steady", kind, "2", produce_p99_ms=7.4, tail_p99_ms=9.6) for kind in ("ours", "java")]
-    lines = table(newest(rows))
+    lines = table(newest_run(rows))
     assert "| 1 | ours | 2,000 | 1.0 | 2.0 | 4,000 | 1.0 | 2.0 |" in lines
     assert "| 1 | Java | 500 | 1.0 | 2.0 | 1,000 | 1.0 | 2.0 |" in lines
     assert "| 1 | ours | 7 | 10 | 1.0 | 2.0 |" in lines
+
+
+def test_the_readme_has_this_table() -> None:
+    """perf/README.md shows what the results say."""
+    rows = newest_run(RESULTS.read_text().splitlines())
+    assert "\n".join(table(rows)) in (ROOT / "perf/README.md").read_text()

@@ -4,21 +4,21 @@ Entries of 1 KiB are added to many ledgers in turn. While another writer goes on
 of the write cache ago, or once, twice or four times all of it, is read: single entries in random order with 64
 outstanding, and batches with four. Our bookie and Apache BookKeeper's take turns, each with caches of 512 MiB and in
 an empty directory. With `--memory scarce`, the pages of the entry logs are dropped before each row, as where other
-programs need the memory. Prints one JSON object per row, then a table of the medians.
+programs need the memory. Prints one JSON object per row, then a table of the medians. With `--record` each object is
+also appended to perf/results/lagging.jsonl; `python -m perf.lagging.table` prints the table of the last such run again.
 """
 
 import json
 import shutil
-import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import click
 
-from perf.markdown import head, line
-from perf.side_by_side.card import ROOT
+from perf.lagging.table import RESULTS, Row, table
+from perf.side_by_side.card import ROOT, append, machine_card
 from perf.side_by_side.drive import bkload, drop_pages
 from perf.side_by_side.java_bookie import JavaServer
 from perf.side_by_side.servers import CACHE_MIB, OurBookie, Server
@@ -31,7 +31,6 @@ ELSEWHERE = 1 << 30
 """The first ledger of the writer that goes on."""
 WRITER: dict[str, Any] = {"rate": 10_000, "outstanding": 1000, "ledgers": 10, "first_ledger": ELSEWHERE}
 BATCH = 10
-Row = dict[str, Any]
 
 
 def in_cache(lag: float, ledgers: int) -> int:
@@ -39,7 +38,7 @@ def in_cache(lag: float, ledgers: int) -> int:
     return int(lag * (CACHE_MIB << 20) / ENTRY_BYTES / ledgers)
 
 
-def measure(server: Server, memory: str, ledgers: int, window: int, seconds: float) -> Iterator[Row]:
+def measure(server: Server, memory: str, ledgers: int, window: int, seconds: float) -> Iterator[dict[str, Any]]:
     """Fill a bookie, and yield a row for each lag and kind of read, from the newest entries to the oldest."""
     server.start()
     total = in_cache(max(LAGS), ledgers) + 2 * window
@@ -69,26 +68,19 @@ def measure(server: Server, memory: str, ledgers: int, window: int, seconds: flo
             yield {"lag": lag, "kind": kind, "entries_s": done["entries_s"], "cpu": done["server"]["cpu_s_per_million"]}
 
 
-def table(rows: Sequence[Row]) -> list[str]:
-    """Return the medians in Markdown, a line for each lag and kind of read."""
-    lines = head(["memory", "lag, write caches", "read", "ours /s", "Java /s", "ours by Java's"])
-    for memory, lag, kind in dict.fromkeys((row["memory"], row["lag"], row["kind"]) for row in rows):
-        found = [row for row in rows if (row["memory"], row["lag"], row["kind"]) == (memory, lag, kind)]
-        ours, java = (
-            statistics.median(row["entries_s"] for row in found if row["subject"] == one) for one in ("ours", "java")
-        )
-        lines.append(line([memory, f"{lag:g}", kind, f"{ours:,.0f}", f"{java:,.0f}", f"{ours / java:.1f}"]))
-    return lines
-
-
 @click.command(help=__doc__)
 @click.option("--pairs", default=3, show_default=True, help="Measurements of each bookie.")
 @click.option("--memory", multiple=True, type=click.Choice(["enough", "scarce"]), default=("enough", "scarce"))
 @click.option("--ledgers", default=1000, show_default=True)
 @click.option("--window", default=60, show_default=True, help="Entries of each ledger that a row reads.")
 @click.option("--seconds", default=5.0, show_default=True, help="The longest time for a row, and that of the writer.")
+@click.option("--record", is_flag=True, help="Append the results to perf/results/lagging.jsonl.")
 @click.option("--directory", default=DATA, show_default=True, type=click.Path(path_type=Path, resolve_path=True))
-def main(pairs: int, memory: tuple[str, ...], ledgers: int, window: int, seconds: float, directory: Path) -> None:
+def main(
+    pairs: int, memory: tuple[str, ...], ledgers: int, window: int, seconds: float, directory: Path, *, record: bool
+) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    card = machine_card(directory)
     rows: list[Row] = []
     for pair in range(pairs):
         for amount in memory:
@@ -96,8 +88,11 @@ def main(pairs: int, memory: tuple[str, ...], ledgers: int, window: int, seconds
                 server: Server = OurBookie(fresh(directory)) if subject == "ours" else JavaServer(fresh(directory))
                 try:
                     for row in measure(server, amount, ledgers, window, seconds):
-                        rows.append({"pair": pair, "subject": subject, "memory": amount, **row})
-                        print(json.dumps(rows[-1]), flush=True)
+                        found = {"pair": pair, "subject": subject, "memory": amount, **row}
+                        rows.append(found)
+                        print(json.dumps(found), flush=True)
+                        if record:
+                            append(RESULTS, {**found, "card": card})
                 finally:
                     server.stop()
                     shutil.rmtree(directory, ignore_errors=True)
