@@ -55,9 +55,6 @@ INDEX_DAMAGED = -30796
 COMPACTION_BYTES = 8 << 20
 """Memory for compaction in one directory, besides one record: a window over the source log, the buffer of the target
 log, and tables of runs and of moved records."""
-INDEX_BYTES = 16 << 20
-"""Memory for the index of one directory: its upper pages, and the checksums of the branch pages below them for three
-commits, for an index of up to 14 GiB. Each further GiB takes 0.3 MiB."""
 SCRUB_BYTES = 8 << 20
 """Memory of the scrub: a window over the log being read, the rows of its records, and a table of runs."""
 
@@ -230,6 +227,7 @@ class LedgerStorage:
             read_segment_bytes=self.storage.read_segment_bytes,
             reread_table_bytes=self.storage.reread_table_bytes // count,
             index_map_bytes=self.storage.index_map_bytes,
+            index_leaves=self.storage.index_leaves,
             next_log_id=next_log_id(directory),
             log_bytes_max=self.storage.log_bytes_max,
             open_logs_max=self.storage.open_logs_max,
@@ -448,7 +446,7 @@ class LedgerStorage:
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,
             "compaction": (COMPACTION_BYTES + self.storage.frame_bytes_max) * len(self.storage.ledger_directories),
-            "index": INDEX_BYTES * len(self.storage.ledger_directories) + self.storage.index_pending_bytes,
+            "index": self.storage.index_bytes,
             "scrub": SCRUB_BYTES,
             "journal_buffers": self.journal.buffer_bytes * len(self.journal.directories),
         }

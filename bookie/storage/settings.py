@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from bookie._fast.store.index_slices import transaction_bytes
+
 MIB = 1 << 20
 READ_THREADS = 32
 """Threads that read from disk, unless the configuration says otherwise."""
+
+INDEX_BYTES = 16 << 20
+"""Memory for the index of one directory: its upper pages, and the checksums of the branch pages below them for three
+commits, for an index of up to 14 GiB. Each further GiB takes 0.3 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +75,9 @@ class StorageSettings:
     """The most such logs open at a time, over all directories; for a new one, the least recently used is closed."""
     log_idle_ms_max: int = 300_000
     """A log that nothing was appended to for this long is closed by the next checkpoint."""
+    index_leaves: int = 1 << 13
+    """Leaf pages of an index that a transaction changes, about. LMDB holds them in memory until the transaction ends,
+    and keeps that memory for the next one."""
     index_map_bytes: int = 1 << 40
     """Address space reserved for LMDB, not memory or disk."""
     ledgers_max: int = 500_000
@@ -84,3 +93,9 @@ class StorageSettings:
     def index_pending_bytes(self) -> int:
         """The memory that runs may take that wait for the location index, over all directories."""
         return self.write_cache_bytes // 8 if self.index_slice_ledgers else 0
+
+    @property
+    def index_bytes(self) -> int:
+        """The memory of the location indexes, over all directories."""
+        each = INDEX_BYTES + transaction_bytes(self.index_leaves, self.ledgers_max)
+        return each * len(self.ledger_directories) + self.index_pending_bytes

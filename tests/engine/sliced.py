@@ -39,4 +39,6 @@ def sliced(plan: Plan) -> Plan:
     settings = {"flush_interval_ms": rng.choice((500, 10_000)), "log_bytes_max": rng.choice((16, 64)) * KIB}
     caches = {"write_cache_bytes": rng.choice((1, 1, 2)) * MIB, "read_cache_bytes": 256 * KIB}
     kept = {"keep_flushed": rng.random() < 0.3, "index_slice_ledgers": 1, "log_per_ledger": rng.random() < 0.2}
-    return _world(plan, *runs, ledger_directories=rng.choice((1, 1, 2)), **settings, **caches, **kept)
+    directories = rng.choice((1, 1, 2))
+    pages = {"index_leaves": rng.choice((1, 1 << 13))}
+    return _world(plan, *runs, ledger_directories=directories, **settings, **caches, **kept, **pages)

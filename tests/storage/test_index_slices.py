@@ -6,11 +6,13 @@ collection wait for them.
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bookie._fast.base.op_stats import OpView
 from bookie._fast.store.entry_places import entry_places
 from bookie._fast.store.entry_ranges import entry_ranges
 from bookie.storage.marks import read_mark
@@ -186,6 +188,34 @@ def test_memory_is_bounded(collecting: Open) -> None:
     all_.check()
 
 
+def test_a_transaction_changes_few_pages(collecting: Open) -> None:
+    """LMDB keeps each page that a transaction changes in memory, so a checkpoint with many changes takes several."""
+    all_ = collecting(index_leaves=10)
+    fill(all_, 0, 10)
+    for number in range(1, 60):
+        fill(all_, 20 * number)
+    before = commits(all_)
+    all_.one.checkpoint()
+    assert pending(all_) == 0
+    assert commits(all_) - before >= len(MANY) // (2 * 10), "each ledger has leaves of its own"
+    all_.check()
+    fill(all_, 2000, 3)
+    all_.restart(crash=True)
+    all_.check()
+
+
+def commits(all_: Collecting) -> int:
+    """Return the number of transactions that put runs."""
+    ((_, ops),) = all_.one.storage.store_ops()
+    return sum(attempts.times for attempts in cast("tuple[OpView, OpView]", ops["flush_locations_index"]))
+
+
+def test_the_memory_of_a_transaction_is_in_the_budget(collecting: Open) -> None:
+    """The pages of a transaction are counted for each directory."""
+    few, many = (collecting(index_leaves=leaves).one.storage.memory_budget()["index"] for leaves in (10, 1010))
+    assert many - few >= 1000 * 4 * KIB
+
+
 def test_a_crash_loses_nothing(collecting: Open) -> None:
     """What waited is replayed from the journal."""
     all_ = collecting()
@@ -209,11 +239,11 @@ ACTIONS = st.lists(
 
 
 @settings(max_examples=40, deadline=None)
-@given(ACTIONS)
-def test_any_sequence(actions: list[tuple[object, ...]]) -> None:
+@given(ACTIONS, st.sampled_from([1, 8192]))
+def test_any_sequence(actions: list[tuple[object, ...]], leaves: int) -> None:
     """Whatever is added, flushed for room or as a whole, collected, deleted and replayed: it reads like the model."""
     with tempfile.TemporaryDirectory() as root:
-        all_ = Collecting(Path(root), index_slice_ledgers=1)
+        all_ = Collecting(Path(root), index_slice_ledgers=1, index_leaves=leaves)
         for number, (action, *given_) in enumerate(actions):
             mark = b"%d" % number
             match action, given_:

@@ -34,6 +34,7 @@ from bookie._fast.index.writes cimport (
     index_put_some,
     index_ready,
     index_relocate,
+    index_run_leaves,
     index_written_last,
     index_written_run,
 )

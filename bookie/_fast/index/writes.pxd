@@ -32,6 +32,9 @@ cdef Status index_delete_runs(LocationIndex* index, int64_t ledger, uint32_t* mo
 # Point records that still are where `moved` took them from to their copy, as of the commit; records deleted or written
 # elsewhere meanwhile are left alone. *bytes grows by the bytes moved, length words included.
 cdef Status index_relocate(LocationIndex* index, const Moved* moved, uint64_t* bytes) noexcept nogil
+# Return how many leaf pages the runs have, as of the open transaction. LMDB holds each page that a transaction changes
+# in memory until its end, and then keeps the memory.
+cdef uint64_t index_run_leaves(LocationIndex* index) noexcept nogil
 cdef Status index_commit(LocationIndex* index) noexcept nogil
 # Publish the last commit to readers. False: it is unreadable, and reads fail until a repair.
 cdef bint index_publish(LocationIndex* index) noexcept nogil

@@ -113,6 +113,11 @@ cdef Status index_begin(LocationIndex* index) noexcept nogil:
     return latched(index, mdb_status(error))
 
 
+cdef uint64_t index_run_leaves(LocationIndex* index) noexcept nogil:
+    cdef MDB_stat stat
+    return stat.ms_leaf_pages if mdb.stat(index.txn, index.locations, &stat) == 0 else 0
+
+
 cdef Status index_commit(LocationIndex* index) noexcept nogil:
     cdef MDB_txn* txn = index.txn
     cdef MDB_stat[TABLES] wanted

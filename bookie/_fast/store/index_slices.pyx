@@ -8,7 +8,14 @@ from bookie._fast.base.op_stats cimport op_note
 from bookie._fast.base.planted cimport PLANT_PENDING_LOST, PLANT_PENDING_MARKED, bk_planted
 from bookie._fast.base.sync cimport bk_load, now_ns
 from bookie._fast.base.types cimport NO_MEMORY, OK
-from bookie._fast.index.location cimport index_abort, index_begin, index_commit, index_put_run, index_put_some
+from bookie._fast.index.location cimport (
+    index_abort,
+    index_begin,
+    index_commit,
+    index_put_run,
+    index_put_some,
+    index_run_leaves,
+)
 from bookie._fast.index.pending cimport (
     batch_append,
     batch_describe,
@@ -27,6 +34,8 @@ cdef extern from *:
 cdef enum:
     AHEAD = 8                    # runs between the one that is put and the one that is prefetched
     RUNS_A_PUT = 1 << 18         # in one transaction, about
+    RUNS_A_LEAF = 32             # a cautious guess: up to 90 fit
+    LMDB_PAGE = 4096             # bytes
     RUNS_MOST = 8                # of a ledger in one flush that may wait: look-ups go through them
     TOGETHER_MOST = 32           # runs of a ledger that are handed to the index at once
     APART_MOST = 1 << 14         # ids between the first and the last one of these
@@ -155,21 +164,17 @@ cdef void take(Slice* slice_, const Staged* staged, PendingBatch* batch, uint32_
             slice_.count += 1
 
 
-cdef void take_shards(Slice* slice_, const Staged* staged, uint32_t shards) noexcept nogil:
-    """Take the next shards, fewer than `shards` if these have more runs than one transaction should have."""
-    cdef PendingBatch* batch
-    cdef uint32_t shard, order
-    while slice_.shards < shards and slice_.count < RUNS_A_PUT:
-        shard = (slice_.first + slice_.shards) % LEDGER_SHARDS
-        batch = slice_.store.index.pending.shards[shard].earliest
-        order = 0
-        while batch != NULL:
-            take(slice_, staged, batch, order)
-            order += 1
-            batch = batch.later
-        if staged.batches[shard] != NULL:
-            take(slice_, staged, staged.batches[shard], order)
-        slice_.shards += 1
+cdef void take_shard(Slice* slice_, const Staged* staged) noexcept nogil:
+    cdef uint32_t shard = (slice_.first + slice_.shards) % LEDGER_SHARDS
+    cdef PendingBatch* batch = slice_.store.index.pending.shards[shard].earliest
+    cdef uint32_t order = 0
+    while batch != NULL:
+        take(slice_, staged, batch, order)
+        order += 1
+        batch = batch.later
+    if staged.batches[shard] != NULL:
+        take(slice_, staged, staged.batches[shard], order)
+    slice_.shards += 1
 
 
 cdef inline bint is_taken(const Slice* slice_, uint32_t shard) noexcept nogil:
@@ -184,6 +189,41 @@ cdef int in_order(const void* a, const void* b) noexcept nogil:
     if left.order != right.order:
         return -1 if left.order < right.order else 1
     return -1 if left.at < right.at else 1
+
+
+cdef void sort(Slice* slice_, uint64_t begin) noexcept nogil:
+    """Put what was taken from `begin` on in the order in which the index takes it."""
+    if slice_.count > begin:
+        qsort(slice_.runs + begin, slice_.count - begin, sizeof(Putting), in_order)
+
+
+cdef uint64_t leaves_of(const Slice* slice_, uint64_t begin) noexcept nogil:
+    """Return about how many leaves the sorted runs from `begin` on change, if no leaf has those of several ledgers."""
+    cdef uint64_t leaves = (slice_.count - begin) // RUNS_A_LEAF
+    cdef uint64_t i
+    for i in range(begin, slice_.count):
+        leaves += i == begin or slice_.runs[i].ledger != slice_.runs[i - 1].ledger
+    return leaves
+
+
+cdef void take_shards(Slice* slice_, const Staged* staged, uint32_t shards) noexcept nogil:
+    """Take the next shards, fewer than `shards` if one transaction should not put all of these.
+
+    In a small index, all runs are put in one order, so that each leaf is searched for once. In a larger one, this is
+    done shard by shard, until the pages that change have the memory that a transaction may take.
+    """
+    cdef uint64_t most = slice_.store.turn.leaves
+    cdef bint large = index_run_leaves(slice_.store.index) > most
+    cdef uint64_t leaves = 0
+    cdef uint64_t begin
+    while slice_.shards < shards and slice_.count < RUNS_A_PUT and leaves < most:
+        begin = slice_.count
+        take_shard(slice_, staged)
+        if large:
+            sort(slice_, begin)
+            leaves += leaves_of(slice_, begin)
+    if not large:
+        sort(slice_, 0)
 
 
 cdef uint32_t describe_some(const Slice* slice_, uint64_t begin, IndexRun* runs) noexcept nogil:
@@ -254,8 +294,6 @@ cdef Status put_slice(Store* store, Staged* staged, uint32_t shards, bint ledger
     slice_.store = store
     slice_.first = <uint32_t> (store.turn.shards_put % LEDGER_SHARDS)
     take_shards(&slice_, staged, shards)
-    if slice_.count:
-        qsort(slice_.runs, slice_.count, sizeof(Putting), in_order)
     status = commit_slice(&slice_, ledgers)
     if status == OK or bk_planted(PLANT_PENDING_LOST):
         drop_put(&slice_, staged)
@@ -302,3 +340,11 @@ cdef const NotedMark* turn_mark_due(Store* store) noexcept nogil:
 
 cdef void turn_forget_marks(Store* store) noexcept nogil:
     store.turn.noted_count = 0
+
+
+def transaction_bytes(uint64_t leaves, uint64_t ledgers) -> int:
+    """Return the memory of a transaction that is to change so many leaves of an index with so many ledgers: its list of
+    runs, and the changed pages. The shard with which it reaches that number is put, too. Half as many branches are
+    plenty: each has 60 children or more.
+    """
+    return RUNS_A_PUT * sizeof(Putting) + (leaves + ledgers // LEDGER_SHARDS) * 3 // 2 * LMDB_PAGE

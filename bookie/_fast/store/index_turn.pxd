@@ -18,6 +18,7 @@ cdef struct IndexTurn:
     int64_t shards_put           # how many shards of pending runs were put into the index since the start
     int64_t pending_most         # constant; the memory of pending runs
     int64_t bytes                # constant; entries that are flushed in a turn
+    uint64_t leaves              # constant; of the index, that a transaction changes, about
     uint32_t ledgers_least       # constant; flushes of fewer ledgers put all runs at once; 0: all flushes do
     uint32_t slice               # how many shards the last flush was to put
     NotedMark[NOTED_MOST] noted  # marks that were not written yet, oldest first

@@ -15,6 +15,7 @@ class DirectoryStore:
         read_segment_bytes: int,
         reread_table_bytes: int,
         index_map_bytes: int,
+        index_leaves: int,
         next_log_id: int,
         log_bytes_max: int,
         open_logs_max: int,

@@ -196,8 +196,8 @@ cdef class DirectoryStore:
 
     def __init__(self, directory: str, index_directory: str, Files files, *, write_cache_bytes: int,
                  read_cache_bytes: int, read_segment_bytes: int, reread_table_bytes: int, index_map_bytes: int,
-                 next_log_id: int, log_bytes_max: int, open_logs_max: int, ledger_logs_max: int = 0,
-                 log_idle_ms_max: int = 300000):
+                 index_leaves: int, next_log_id: int, log_bytes_max: int, open_logs_max: int,
+                 ledger_logs_max: int = 0, log_idle_ms_max: int = 300000):
         cdef Store* store = self.store
         cdef int error = 0
         cdef uint8_t[::1] view
@@ -206,6 +206,7 @@ cdef class DirectoryStore:
         self.directory = directory
         self.files = files
         store.turn.slice = SHARDS
+        store.turn.leaves = max(index_leaves, 1)
         for i in range(2):
             if not half_init(&store.halves[i], &store.kept.regions[i], write_cache_bytes // 2):
                 raise MemoryError(f"cannot reserve {write_cache_bytes} bytes of write cache")
