@@ -305,6 +305,9 @@ GROUPS = (
                 " several flushes. Where the entries of the others lie is kept in memory, at most an eighth of the"
                 " write cache, and the journal keeps them, up to twice the size of the write cache; a start after a"
                 " crash replays that. 0: each checkpoint puts all.", low=0, high=1_000_000_000),
+            Key("dbStorage_indexTransactionPages", "storage.index_leaves", int, "8192", "Leaf pages of a location index"
+                " that one transaction changes, about; further changes are put by further transactions. Each takes"
+                " 4 KiB of memory, and half as much for the pages above it.", low=1, high=1 << 17),
             Key("flushInterval", "storage.flush_interval_ms", int, "10000", "Interval between two checkpoints.", low=1,
                 high=86_400_000, unit="ms"),
             Key("logSizeLimit", "storage.log_bytes_max", int, str(GIB), "An entry log is closed when it reaches this"
