@@ -25,7 +25,7 @@ from bookie._fast.base.sync cimport (
 from bookie._fast.base.types cimport CORRUPT, IO_ERROR, NO_MEMORY, NO_SPACE, OK
 from bookie._fast.journal.files cimport journal_mark
 from bookie._fast.store.carry_over cimport stores_carry_over, stores_hurry
-from bookie._fast.store.flush cimport or_end, store_flush, store_flush_for_room
+from bookie._fast.store.flush cimport or_end, store_flush, store_flush_for_room, store_flush_spare
 from bookie._fast.store.flush_job cimport FlushJob
 from bookie._fast.store.flushers cimport flush_everywhere
 from bookie._fast.store.index_slices cimport turn_forget_marks, turn_mark_due, turn_note_mark
@@ -63,9 +63,11 @@ cdef Status checkpoint_store(Storage* stores, Store* store, bint whole) noexcept
     other.
     """
     cdef const NotedMark* mark = NULL
-    cdef Status status
-    turn_note_mark(store, store.job.mark_ids, store.job.mark_offsets)
-    status = store_flush(stores, store) if whole else store_flush_for_room(stores, store)
+    # The half of an earlier flush that failed goes first: the shards that it puts do not hold what the mark is for.
+    cdef Status status = store_flush_spare(stores, store)
+    if status == OK:
+        turn_note_mark(store, store.job.mark_ids, store.job.mark_offsets)
+        status = store_flush(stores, store) if whole else store_flush_for_room(stores, store)
     if status == OK and bk_load(&store.lagging) and not bk_planted(PLANT_LAG_FORGOTTEN):
         status = NO_SPACE        # the journals still have entries that this directory lacks
     bk_store(&store.no_space, status == NO_SPACE)
