@@ -6,6 +6,7 @@ collection wait for them.
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 import pytest
@@ -224,6 +225,24 @@ def test_a_crash_loses_nothing(collecting: Open) -> None:
         if number % 4 == 1:
             all_.restart(crash=True)
             all_.check()
+
+
+def test_a_mark_waits_for_what_it_covers_after_a_failed_flush(
+    collecting: Open, faulty: ModuleType, tmp_path: Path
+) -> None:
+    """The half that a failed flush left is put first, but the mark is for entries that came later."""
+    all_ = collecting(files=faulty.FaultyFiles())
+    faulty.plan("open", "ENOSPC", suffix="ledgers-0/current/lastId.tmp")
+    with pytest.raises(OSError, match="no space left"):
+        fill(all_, 0)
+    last_mark = tmp_path / "ledgers-0/current/lastMark"
+    before = read_mark(last_mark)
+    number = 1
+    while read_mark(last_mark) == before:
+        fill(all_, number)
+        number += 1
+    all_.restart(crash=True)
+    all_.check()
 
 
 LEDGERS = st.integers(0, 11)
