@@ -245,6 +245,22 @@ def test_a_mark_waits_for_what_it_covers_after_a_failed_flush(
     all_.check()
 
 
+def test_nothing_waits_during_a_start(collecting: Open) -> None:
+    """A replay puts the runs of each half before it flushes the next one, however few pages a transaction changes."""
+    all_ = collecting(index_leaves=10, write_cache_bytes=32 * MIB)
+    for number in range(6):
+        fill(all_, 20 * number, 10)
+    all_.one.checkpoint()
+    for at in range(200, 220):
+        for ledger in MANY:
+            all_.add(ledger, range(at, at + 1), size=2 * KIB)
+    halves = 20 * len(MANY) * 2 * KIB // MIB
+    all_.settings["write_cache_bytes"] = 2 * MIB
+    all_.restart(crash=True)
+    assert commits(all_) > halves * len(MANY) // (2 * 10)
+    all_.check()
+
+
 LEDGERS = st.integers(0, 11)
 ACTIONS = st.lists(
     st.one_of(

@@ -18,6 +18,8 @@ cdef void store_take_marks(Store* store) noexcept nogil
 cdef Status store_swap(Storage* stores, Store* store) noexcept nogil
 # Flush the half that takes no adds if it is not flushed yet, as the second part. After a failure it stays as it is.
 cdef Status store_flush_spare(Storage* stores, Store* store) noexcept nogil
+# The same, and put all runs that wait for the index, in as many transactions as that takes.
+cdef Status store_flush_spare_whole(Storage* stores, Store* store) noexcept nogil
 # Set the fatal latch if a write or sync failed, so that nothing is acknowledged while the flush cleans up. Other
 # failures (no space, no memory, an index that needs repair) have left nothing behind, and the flush is repeated.
 cdef Status or_end(Status status) noexcept nogil

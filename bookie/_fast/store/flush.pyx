@@ -446,6 +446,13 @@ cdef Status put_next(Store* store, uint32_t shards) noexcept nogil:
     return status
 
 
+cdef Status store_flush_spare_whole(Storage* stores, Store* store) noexcept nogil:
+    cdef Status status = store_flush_spare(stores, store)
+    while status == OK and bk_load(&store.index.pending.runs):
+        status = put_next(store, LEDGER_SHARDS)
+    return status
+
+
 cdef Status put_until(Storage* stores, Store* store, int64_t shards_put, uint32_t shards) noexcept nogil:
     """Put pending runs, at most of `shards` at a time, until `shards_put` have been put and memory is not short. Adds
     need not wait for the end of it: a half that is full meanwhile is flushed in between.

@@ -42,7 +42,13 @@ from bookie._fast.journal.reader cimport (
     JournalScan,
     journal_scan,
 )
-from bookie._fast.store.flush cimport store_flush, store_flush_spare, store_swap, store_take_marks
+from bookie._fast.store.flush cimport (
+    store_flush,
+    store_flush_spare,
+    store_flush_spare_whole,
+    store_swap,
+    store_take_marks,
+)
 from bookie._fast.store.flushers cimport flusher_begin, flusher_end
 from bookie._fast.store.ledger_table cimport (
     Ledger,
@@ -227,7 +233,7 @@ cdef Status make_room(Replay* replay, Store* store) noexcept nogil:
         store_take_marks(store)
         status = store_swap(replay.stores, store)
     if status == OK:
-        flusher_begin(replay.stores, store, store_flush_spare)
+        flusher_begin(replay.stores, store, store_flush_spare_whole)
     return status
 
 
