@@ -245,6 +245,27 @@ def test_a_mark_waits_for_what_it_covers_after_a_failed_flush(
     all_.check()
 
 
+def test_marks_are_forgotten_after_one_that_was_not_written(
+    collecting: Open, faulty: ModuleType, tmp_path: Path
+) -> None:
+    """If a mark cannot be written, a carry-over may write a newer one. So none that was noted before may follow."""
+    all_ = collecting(files=faulty.FaultyFiles())
+    last_mark = tmp_path / "ledgers-0/current/lastMark"
+    faulty.plan("open", "ENOSPC", suffix="ledgers-0/current/lastMark.tmp")
+    for number in range(SLICES - 1):
+        fill(all_, number)
+    with pytest.raises(OSError, match="no space left"):
+        fill(all_, SLICES)
+    before = read_mark(last_mark)
+    for number in range(SLICES + 1, 2 * SLICES):
+        fill(all_, number)
+        assert read_mark(last_mark) == before
+    fill(all_, 2 * SLICES)
+    assert read_mark(last_mark) != before
+    all_.restart(crash=True)
+    all_.check()
+
+
 def test_nothing_waits_during_a_start(collecting: Open) -> None:
     """A replay puts the runs of each half before it flushes the next one, however few pages a transaction changes."""
     all_ = collecting(index_leaves=10, write_cache_bytes=32 * MIB)

@@ -75,12 +75,12 @@ cdef Status checkpoint_store(Storage* stores, Store* store, bint whole) noexcept
         status = OK
     if status == OK:
         mark = turn_mark_due(store)
-    else:
-        turn_forget_marks(store)
     if mark != NULL and bk_planted(PLANT_MARK_LATE):
         take_places(stores, store.turn.due.ids, store.turn.due.offsets)
     if mark != NULL and mark.ids[0]:
         status = marks_write(stores, store, mark.ids, mark.offsets)
+    if status != OK:
+        turn_forget_marks(store)         # a carry-over may write a newer one, whose older files are then removed
     return or_end(status)
 
 
