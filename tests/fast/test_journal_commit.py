@@ -284,6 +284,27 @@ def test_what_trimming_keeps(tmp_path: Path) -> None:
         assert committer.file_ids() == ids[3:]
 
 
+def test_no_file_is_forgotten(tmp_path: Path) -> None:
+    """However many files there are, all count for the backlog and are removed when the mark has passed them."""
+    committer = JournalCommitter(str(tmp_path), Files(), **{**DEFAULTS, "file_bytes_max": 64 * KIB, "backups_max": 0})
+    existing = list(range(1, 10_001))
+    committer.open(10_001, existing)
+    writer = JournalWriter(committer)
+    for entry in range(3):
+        writer.append(record(entry, 60 * KIB))
+        assert writer.commit()
+    ids = committer.file_ids()
+    assert ids == list(range(1, ids[-1] + 1))
+    assert len(ids) > 10_001
+    writer.trim(2)
+    assert committer.stats()["backlog_bytes"] > 10_000 * 64 * KIB - 128 * KIB
+    assert committer.file_ids() == ids[1:]
+    writer.trim(ids[-1])
+    assert committer.file_ids() == ids[-1:]
+    writer.close()
+    committer.close()
+
+
 def test_as_many_used_files_are_kept_as_a_trim_retires(tmp_path: Path) -> None:
     """So writing finds used files until the next trim. Later trims that retire none remove them one at a time."""
     with journal(tmp_path, file_bytes_max=64 * KIB, backups_max=0) as (committer, writer):

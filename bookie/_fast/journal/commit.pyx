@@ -41,6 +41,7 @@ from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.journal.files cimport (
     claim,
     close_with,
+    files_fit,
     journal_bytes_since,
     journal_mark,
     journal_prepare,
@@ -50,7 +51,7 @@ from bookie._fast.journal.files cimport (
     write_waiting,
 )
 from bookie._fast.journal.reader cimport GROUP_PAD_MIN
-from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_MOST, ZERO_CHUNK, Group
+from bookie._fast.journal.state cimport DIRECT_BLOCK, ZERO_CHUNK, Group
 from bookie._fast.journal.stats cimport JournalOps, JournalStats
 
 cdef enum:
@@ -390,8 +391,8 @@ cdef class JournalCommitter:
         """
         cdef Journal* journal = self.journal
         cdef int rc = 0
-        if len(existing) >= FILES_MOST:
-            existing = existing[-FILES_MOST + 1:]
+        if not files_fit(journal, len(existing) + 1):
+            raise MemoryError(f"no memory for the ids of {len(existing)} journal files")
         for i, file_id in enumerate(existing):
             journal.files[i] = file_id
         journal.file_count = len(existing)
@@ -526,6 +527,7 @@ cdef class JournalCommitter:
         for i in range(2):
             if journal.groups[i].base != NULL:
                 munmap(journal.groups[i].base - DIRECT_BLOCK - ZERO_CHUNK, self.mapped)
+        free(journal.files)
         free(journal)
 
 

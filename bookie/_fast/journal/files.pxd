@@ -18,6 +18,8 @@ cdef int write_waiting(Journal* journal, const uint8_t* data, uint64_t size, uin
                        bint patient) noexcept nogil
 # Continue in the next file; it is normally prepared already. Return 0, or -errno with the old file unchanged.
 cdef int roll(Journal* journal) noexcept nogil
+# Make room for the ids of `count` files. False if there is no memory.
+cdef bint files_fit(Journal* journal, int64_t count) noexcept nogil
 # Prepare the next file; the caller holds `prepare_lock`. Return 0 or -errno.
 cdef int prepare_next(Journal* journal) noexcept nogil
 # Prepare files and zeros until the journal stops.

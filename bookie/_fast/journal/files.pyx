@@ -2,6 +2,7 @@
 from libc.errno cimport EDQUOT, ENOSPC
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
+from libc.stdlib cimport realloc
 from libc.string cimport memmove, memset
 from posix.fcntl cimport O_CREAT, O_RDWR, O_TRUNC
 
@@ -29,7 +30,7 @@ from bookie._fast.journal.reader cimport (
     group_crc,
     journal_header,
 )
-from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_MOST, SPARES_MOST, ZERO_CHUNK
+from bookie._fast.journal.state cimport DIRECT_BLOCK, FILES_ROOM, SPARES_MOST, ZERO_CHUNK
 
 cdef extern from "<fcntl.h>" nogil:
     int O_CLOEXEC
@@ -180,7 +181,7 @@ cdef int name_next(Journal* journal) noexcept nogil:
 
 
 cdef int64_t bytes_since(const Journal* journal, int64_t file_id) noexcept nogil:
-    cdef int count = 0
+    cdef int64_t count = 0
     while count < journal.file_count and journal.files[journal.file_count - 1 - count] >= file_id:
         count += 1
     if count == 0:
@@ -201,6 +202,29 @@ cdef int64_t journal_bytes_since(Journal* journal, int64_t file_id) noexcept nog
     size = bytes_since(journal, file_id)
     pthread_mutex_unlock(&journal.mark_lock)
     return size
+
+
+cdef bint files_fit(Journal* journal, int64_t count) noexcept nogil:
+    cdef int64_t* larger
+    if count > journal.file_room:
+        count = max(count, 2 * journal.file_room, FILES_ROOM)
+        larger = <int64_t*> realloc(journal.files, <size_t> count * sizeof(int64_t))
+        if larger == NULL:
+            return False
+        journal.files, journal.file_room = larger, count
+    return True
+
+
+cdef void add_file(Journal* journal) noexcept nogil:
+    """Note the id of the current file. The caller holds mark_lock.
+
+    Without memory for it the oldest is forgotten: the next start, which lists the directory, removes that file.
+    """
+    if not files_fit(journal, journal.file_count + 1):
+        journal.file_count -= 1
+        memmove(&journal.files[0], &journal.files[1], <size_t> journal.file_count * sizeof(int64_t))
+    journal.files[journal.file_count] = journal.file_id
+    journal.file_count += 1
 
 
 cdef int roll(Journal* journal) noexcept nogil:
@@ -227,11 +251,7 @@ cdef int roll(Journal* journal) noexcept nogil:
     bk_store_u64(&journal.position, DIRECT_BLOCK)
     journal.file_id += 1
     journal.mark_offset = DIRECT_BLOCK
-    if journal.file_count == FILES_MOST:
-        memmove(&journal.files[0], &journal.files[1], (FILES_MOST - 1) * sizeof(int64_t))
-        journal.file_count -= 1
-    journal.files[journal.file_count] = journal.file_id
-    journal.file_count += 1
+    add_file(journal)
     judge_backlog(journal)
     bk_store(&journal.zeroed_to, journal.next_zeroed)
     pthread_mutex_unlock(&journal.mark_lock)
@@ -255,13 +275,13 @@ cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
     As many are kept as one trim has retired, and one less at each trim after that: writing fills as many new files
     until the next trim, and a used one needs no zeros ahead.
     """
-    cdef int below = 0
-    cdef int drop, i
+    cdef int64_t below = 0
+    cdef int64_t drop, i
     pthread_mutex_lock(&journal.mark_lock)
     while below < journal.file_count and journal.files[below] < mark_file_id + bk_planted(PLANT_TRIM_MARKED):
         below += 1
     drop = below - journal.backups_max
-    journal.spares_wanted = min(max(<int> SPARES_LEAST, drop, journal.spares_wanted - 1), <int> SPARES_MOST)
+    journal.spares_wanted = max(SPARES_LEAST, <int> min(drop, <int64_t> SPARES_MOST), journal.spares_wanted - 1)
     for i in range(drop):
         retire(journal, journal.files[i])
     while journal.spare_count > journal.spares_wanted:

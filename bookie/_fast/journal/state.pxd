@@ -13,7 +13,7 @@ from bookie._fast.journal.stats cimport JournalOps, JournalStats
 
 cdef enum:
     WAKERS_MOST = IO_LOOPS_MAX + 16      # those of I/O loops, and of others that write without a socket
-    FILES_MOST = 4096                    # the oldest ones beyond that are not removed
+    FILES_ROOM = 4096                    # ids of files that there is room for at first
     SPARES_MOST = 8
     DIRECT_BLOCK = 4096
     ZERO_CHUNK = 1 << 20
@@ -67,8 +67,9 @@ cdef struct Journal:
     JournalBacklog backlog
     int64_t file_id
     uint64_t mark_offset
-    int64_t files[FILES_MOST]    # ids on disk, ascending, the current one last
-    int file_count
+    int64_t* files               # ids on disk, ascending, the current one last
+    int64_t file_count
+    int64_t file_room
     int64_t spares[SPARES_MOST]  # ids of retired files kept for reuse
     int spare_count
     int spares_wanted            # how many may be kept, by the last trims
