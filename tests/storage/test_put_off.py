@@ -68,3 +68,13 @@ def test_a_damaged_index_is_not_the_end(tmp_path: Path, caplog: pytest.LogCaptur
     assert entries(one, 1, 0, 5) == [*again, entry(1, 3), entry(1, 4)]
     assert entries(one, 2, 0, 1) == [entry(2, 0)]
     one.stop()
+
+
+def test_a_checkpoint_that_nobody_ran(tmp_path: Path) -> None:
+    """One that is requested while the flush thread ends was no success, although none before it has failed."""
+    one = Opened(tmp_path)
+    one.direct.add(entry(1, 0), KEY)
+    assert one.direct.commit()
+    one.checkpoints.stop()
+    assert not one.storage.checkpoint()
+    one.stop()

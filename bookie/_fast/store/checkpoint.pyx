@@ -141,7 +141,6 @@ cdef Status run_once(Storage* stores, bint whole) noexcept nogil:
     adds are refused; a failed flush is repeated; a failed write is fatal.
     """
     cdef Status status = stores_checkpoint(stores, whole)
-    bk_store(&stores.put_off, status != OK)
     if status == OK or status == NO_SPACE:
         bk_store(&stores.disk_full, status == NO_SPACE)
         stores_judge_space(stores)
@@ -227,6 +226,8 @@ cdef class Checkpointer:
                             stores_request_flush(stores)         # marks can move and adds are accepted now
                 pthread_mutex_lock(&stores.flush_lock)
                 stores.flush_served = requests
+                if status == OK and whole:
+                    stores.flush_succeeded = requests
                 pthread_cond_broadcast(&stores.flush_done)
                 pthread_mutex_unlock(&stores.flush_lock)
                 if status != OK and status != NO_SPACE:
@@ -236,14 +237,16 @@ cdef class Checkpointer:
         """Request a checkpoint of everything until now, wait for the flush thread to run it, and return its success."""
         cdef Storage* stores = self.stores
         cdef int64_t mine
+        cdef bint succeeded
         with nogil:
             stores_request_flush(stores)
             pthread_mutex_lock(&stores.flush_lock)
             mine = stores.flush_requests
             while stores.flush_served < mine and not stores.stopping and not fatal_is_set():
                 cond_wait_until(&stores.flush_done, &stores.flush_lock, now_ns() + 100000000)
+            succeeded = stores.flush_succeeded >= mine
             pthread_mutex_unlock(&stores.flush_lock)
-        return not fatal_is_set() and not bk_load(&stores.put_off)
+        return succeeded and not fatal_is_set()
 
     def take_put_off(self) -> list[tuple[int, str]]:
         """Return (directory number, reason) of failed flushes since the last call, except those for lack of space."""

@@ -78,12 +78,12 @@ cdef struct Storage:
     FileOps* ops
     bint write_data, stopping    # entries are journaled; with `flush_lock`: the flush thread is to end
     int64_t read_only, forced_read_only      # atomic; the latter by the operator, or by the disk monitor
-    int64_t disk_full, put_off   # atomic; in some store the last checkpoint found no space; failed for any reason
+    int64_t disk_full            # atomic; in some store the last checkpoint found no space
     int64_t any_full, high_priority_ok       # atomic; one full store suffices for read-only; recovery adds fit anyway
     int64_t generation, flush_bytes      # of the last marks, the flush thread's; bytes in a half when it is swapped
     pthread_mutex_t flush_lock   # for the two conditions and the requests
     pthread_cond_t flush_wanted, flush_done
-    int64_t flush_requests, flush_served     # number of requests for a checkpoint of everything; the last one served
+    int64_t flush_requests, flush_served, flush_succeeded    # for checkpoints of everything: the last, by number
     Waker* loops[BOARD_MOST]     # woken when a half was freed or pinned regions are wanted
     int loop_count
     NoticeBoard board            # long polls, by loop
