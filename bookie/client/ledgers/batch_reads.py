@@ -19,6 +19,8 @@ __all__ = ["BatchReads"]
 
 COUNT_MAX = 2**31 - 1
 """The largest count that fits into the request."""
+ENTRY_MAX = 2**63 - 1
+"""The largest id of an entry."""
 
 
 class BatchReads:
@@ -58,8 +60,9 @@ class BatchReads:
         at `max_size` bytes of the response, which are at most a frame.
         """
         segment, segment_last = self._view.segment_at(first)
-        ends = [end for end in (last, segment_last) if end is not None]
-        count = min([max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)])
+        ends = [end for end in (last, segment_last, ENTRY_MAX) if end is not None]
+        # Behind the end of a closed ledger, one entry is asked for, so that a bookie says that it does not exist.
+        count = max(1, min(max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)))
         size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max
         why = self._never
         if why is None and not any(map(self._bookies.batches, segment.bookies)):

@@ -28,19 +28,24 @@ class ExplicitLac:
             await self.tell(known.metadata)
 
     async def tell(self, metadata: LedgerMetadata) -> None:
-        """Write the LAC to the write set of its entry if no add has carried it. Errors of bookies are ignored."""
+        """Write the LAC to the write set of its entry if no add has carried it.
+
+        Errors of bookies are not raised; the next call writes it again if fewer than the ack quorum have taken it.
+        """
         lac = self._window.lac
         carried = lac if self._window.deferred else lac - 1
         if carried > self._written:
             self._written = carried
         elif lac > self._written:
-            self._written = lac
             ledger = self._window.ledger
             packet = self._digest.seal_lac(ledger, lac)
             writes = [
                 self._bookies.write_lac(bookie, ledger, lac, packet, self._digest.master_key)
                 for bookie in metadata.write_set(lac)
             ]
-            for outcome in await asyncio.gather(*writes, return_exceptions=True):
+            outcomes = await asyncio.gather(*writes, return_exceptions=True)
+            for outcome in outcomes:
                 if isinstance(outcome, BaseException) and not isinstance(outcome, BookKeeperError):
                     raise outcome
+            if outcomes.count(None) >= metadata.ack_quorum:
+                self._written = lac

@@ -60,7 +60,9 @@ class Follower(Batched):
             self._poll_ms = min(self._poll_ms, int(config.read_timeout_s * 1000 * POLL_SHARE))
         self._range: RangeReader | None = None
         self._failing_since: float | None = None
-        """Since when reads of acknowledged entries have failed."""
+        """Since when reads of acknowledged entries have failed, not counting the time between two calls."""
+        self._left_at = 0.0
+        """When the last call of `ready` ended."""
         self._over = False
         self._turn = asyncio.Lock()
         """A call that is cancelled may still be ending while the next one begins."""
@@ -71,23 +73,32 @@ class Follower(Batched):
         An empty list means that the ledger is closed and was read to its end.
         """
         async with self._turn:
-            while not self._over:
-                if self._range is None and self._next <= self._view.lac:
-                    self._range = self._reads.batches(
-                        self._next, self._view.lac, max_count=self._max_count, max_size=self._max_size
-                    )
-                if self._range is not None:
-                    got = await self._ranged(self._range, limit)
-                    if got:
-                        return got
-                    if self._failing_since is not None:  # with the metadata, which may name other bookies meanwhile
-                        await self._unless_changed(asyncio.sleep(PAUSE_MAX_S))
-                elif self._view.closed:
-                    break
-                elif (batch := await self._wait()) is not None:
-                    self._next = batch.last + 1
-                    return [batch]
-            return []
+            loop = asyncio.get_running_loop()
+            if self._failing_since is not None:
+                self._failing_since += loop.time() - self._left_at
+            try:
+                return await self._ready(limit)
+            finally:
+                self._left_at = loop.time()
+
+    async def _ready(self, limit: int) -> list[EntryBatch]:
+        while not self._over:
+            if self._range is None and self._next <= self._view.lac:
+                self._range = self._reads.batches(
+                    self._next, self._view.lac, max_count=self._max_count, max_size=self._max_size
+                )
+            if self._range is not None:
+                got = await self._ranged(self._range, limit)
+                if got:
+                    return got
+                if self._failing_since is not None:  # with the metadata, which may name other bookies meanwhile
+                    await self._unless_changed(asyncio.sleep(PAUSE_MAX_S))
+            elif self._view.closed:
+                break
+            elif (batch := await self._wait()) is not None:
+                self._next = batch.last + 1
+                return [batch]
+        return []
 
     async def _ranged(self, batches: RangeReader, limit: int) -> list[EntryBatch]:
         """Return the next batches of a range, or none at its end, and after an error that has not lasted too long."""

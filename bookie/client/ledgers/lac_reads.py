@@ -149,16 +149,15 @@ class LacReads:
         return error
 
     def _saw(self, answer: ReadAnswer | LacAnswer) -> None:
-        """Take over the LAC in an answer. Raises DigestMismatch."""
+        """Take over the LAC in an answer whose digests are right. Raises DigestMismatch."""
         last = answer.last if isinstance(answer, LacAnswer) else answer.stored
-        if isinstance(answer, LacAnswer):
-            if answer.packet is not None:
-                self._view.saw_lac(self._digest.open_lac(answer.packet, self._view.ledger))
-        elif last is not None:
-            self._view.saw_lac(answer.lac)
+        if isinstance(answer, LacAnswer) and answer.packet is not None:
+            self._view.saw_lac(self._digest.open_lac(answer.packet, self._view.ledger))
         if last is not None:
             opened = self._digest.open(last, self._view.ledger)
             self._view.saw_lac(opened.lac, opened.length if self._v2 else 0)
+            if isinstance(answer, ReadAnswer):
+                self._view.saw_lac(answer.lac)
 
     def opened(self, answer: ReadAnswer, entry: int) -> LastConfirmed:
         """Return the LAC in the response to a long poll, and `entry` if it came and is acknowledged. Raises

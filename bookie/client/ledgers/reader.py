@@ -23,6 +23,8 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata
 __all__ = ["LedgerReader"]
 
 MIB = 1 << 20
+IDS_END = 1 << 63
+"""Ids of entries are below this."""
 
 
 class LedgerReader:
@@ -118,8 +120,10 @@ class LedgerReader:
     def follow(self, first: int = 0, *, max_count: int = 0, max_size: int = MIB) -> Follower:
         """Read entries from `first` on as they are acknowledged, until the ledger is closed; see `Follower`."""
         _integers(first=first, max_count=max_count, max_size=max_size)
-        if first < 0 or max_count < 0:
-            raise IncorrectParameter(f"first entry {first} and max_count {max_count} must be at least 0")
+        if not 0 <= first < IDS_END or max_count < 0:
+            raise IncorrectParameter(
+                f"first entry {first} and max_count {max_count} must be at least 0, the former below 2**63"
+            )
         self.start()
         return Follower(self, self.view, first, max_count, max_size, self._config)
 
@@ -146,9 +150,9 @@ class LedgerReader:
         """
         _integers(entry=entry, timeout_ms=timeout_ms)
         limit_s = self._config.read_timeout_s
-        if entry < 0 or timeout_ms < 0 or (limit_s and timeout_ms >= limit_s * 1000):
+        if not 0 <= entry < IDS_END or timeout_ms < 0 or (limit_s and timeout_ms >= limit_s * 1000):
             raise IncorrectParameter(
-                f"entry {entry} and timeout_ms {timeout_ms} must be at least 0, the latter below {limit_s} s"
+                f"entry {entry} must be 0 to 2**63 - 1, and timeout_ms {timeout_ms} at least 0 and below {limit_s} s"
             )
         view = self.view
         if view.closed and entry > view.lac:
@@ -160,8 +164,10 @@ class LedgerReader:
     def _check(self, first: int, last: int, *, confirmed: bool = True) -> None:
         _integers(first=first, last=last)
         ledger, lac = self.view.ledger, self.view.lac
-        if first < 0 or first > last:
-            raise IncorrectParameter(f"ledger {ledger}: entries {first} to {last} are not a range 0 <= first <= last")
+        if not 0 <= first <= last < IDS_END:
+            raise IncorrectParameter(
+                f"ledger {ledger}: entries {first} to {last} are not a range 0 <= first <= last < 2**63"
+            )
         if confirmed and last > lac:
             raise ReadError(f"ledger {ledger}, entry {last}: above the LAC {lac}; read the LAC again")
 

@@ -127,9 +127,9 @@ class SingleReads:
         for piece in pieces:
             stripes = self._replicas.stripes
             by_order: dict[tuple[str, ...], list[NDArray[np.int64]]] = {}
-            for first in piece[:stripes]:
+            for k, first in enumerate(piece[:stripes]):
                 order = tuple(self._replicas.order(first))
-                by_order.setdefault(order, []).append(np.arange(first, piece[-1] + 1, stripes, dtype=np.int64))
+                by_order.setdefault(order, []).append(piece[0] + np.arange(k, len(piece), stripes, dtype=np.int64))
             wanted = [
                 stripe[0] if len(stripe) == 1 else np.sort(np.concatenate(stripe)) for stripe in by_order.values()
             ]
@@ -154,9 +154,9 @@ class SingleReads:
 
             def judge(_: str, answers: ReadAnswers, lead: int = lead) -> None:
                 entries.take(answers.run, self._digest.digester)
-                self._view.saw_lac(answers.run.lac)
                 if lead not in entries:
                     self._digest.open(answers.stored(lead), ledger, lead)
+                self._view.saw_lac(answers.run.lac)
 
             try:
                 await self._replicas.ask(lead, ask, judge, heard=heard, turns=len(wanted))

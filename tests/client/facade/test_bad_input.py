@@ -19,6 +19,7 @@ from bookie.errors import (
     LedgerExists,
     LedgerFenced,
     MetadataStoreError,
+    NoSuchEntry,
     NoSuchLedgerMetadata,
     NotEnoughBookies,
     ReadError,
@@ -29,6 +30,9 @@ from bookie.metadata import open_driver
 pytestmark = pytest.mark.leaks("the clients of a module keep their connections, and gRPC threads of its own")
 
 ENTRIES = 5
+END = 1 << 63
+LARGEST = END - 1
+"""The largest id of an entry; `END` is the first number that is none."""
 
 
 class Both(NamedTuple):
@@ -75,7 +79,9 @@ CLIENT = [
     Case("quorum too large", IncorrectParameter, "3, 4, 3", lambda c: c[0].create_ledger(write_quorum_size=4)),
     Case("unknown digest", IncorrectParameter, "'MD5'", lambda c: c[0].create_ledger(digest_type="MD5")),
     Case("a ledger's id twice", LedgerExists, "ledger {ledger}", lambda c: c[0].create_ledger_advanced(c[1])),
-    Case("an id too large", IncorrectParameter, "2\\*\\*63", lambda c: c[0].create_ledger_advanced(1 << 63)),
+    Case("an id too large", IncorrectParameter, "2\\*\\*63", lambda c: c[0].create_ledger_advanced(END)),
+    Case("a ledger's id too large", NoSuchLedgerMetadata, "9223372036854775808", lambda c: c[0].open_ledger(END)),
+    Case("metadata, too large", NoSuchLedgerMetadata, "9223372036854775808", lambda c: c[0].ledger_metadata(END)),
     Case("started twice", IllegalOperation, "make another", lambda c: c[0].start()),
 ]
 
@@ -91,6 +97,15 @@ READING = [
     Case("a range from below", IncorrectParameter, "entries -1", lambda r: r.batches(-1)),
     Case("a range above the LAC", ReadError, "entry 9", lambda r: r.batches(0, 9)),
     Case("follow from below", IncorrectParameter, "-1", lambda r: r.follow(-1)),
+    Case("an entry too large", IncorrectParameter, "< 2\\*\\*63", lambda r: r.read_unconfirmed(END)),
+    Case("a batch too large", IncorrectParameter, "< 2\\*\\*63", lambda r: r.batch_read_unconfirmed(END)),
+    Case("follow too large", IncorrectParameter, "below 2\\*\\*63", lambda r: r.follow(END)),
+    Case("waiting too large", IncorrectParameter, "2\\*\\*63", lambda r: r.read_last_add_confirmed_and_entry(END, 9)),
+    Case("a batch behind the end", NoSuchEntry, "entry 8", lambda r: r.batch_read_unconfirmed(8)),
+    Case("the largest entry", NoSuchEntry, str(LARGEST), lambda r: r.read_unconfirmed(LARGEST)),
+    Case("the largest entries", NoSuchEntry, str(LARGEST - 9), lambda r: r.read_unconfirmed(LARGEST - 9, LARGEST)),
+    Case("the largest batch", NoSuchEntry, str(LARGEST), lambda r: r.batch_read_unconfirmed(LARGEST)),
+    Case("the largest batch of two", NoSuchEntry, str(LARGEST - 1), lambda r: r.batch_read_unconfirmed(LARGEST - 1)),
     Case("too patient", IncorrectParameter, "9000", lambda r: r.read_last_add_confirmed_and_entry(9, 9000)),
 ]
 

@@ -77,6 +77,22 @@ def test_a_bookie_that_stays_away() -> None:
     assert FAILURES_S < loop.time() - began < FAILURES_S + 5
 
 
+def test_time_between_calls_does_not_count() -> None:
+    """A program that gives up a call while reads fail, and asks again much later, has the whole half minute again."""
+    loop = VirtualLoop()
+    reads = Away(loop, 10 * FAILURES_S + FAILURES_S / 2)
+
+    async def follow() -> None:
+        follower = Follower(reads, reads.view, 4, 0, 1 << 20, CONFIG)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(follower.ready(), FAILURES_S / 10)
+        assert reads.failed
+        await asyncio.sleep(10 * FAILURES_S)
+        assert [entry.id for batch in await follower.ready() for entry in batch] == [4, 5, 6, 7, 8, 9]
+
+    loop.run(follow())
+
+
 @pytest.mark.parametrize("error", [UnauthorizedAccess, NoSuchLedgerMetadata])
 def test_errors_that_do_not_pass(error: type[BookKeeperError]) -> None:
     """A wrong password and a deleted ledger are raised at once."""

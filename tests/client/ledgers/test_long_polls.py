@@ -1,4 +1,4 @@
-"""Which bookies count as lacking an entry after a long poll of a whole ensemble, on modelled bookies."""
+"""Which answers to reads of the LAC and long polls count, and for what, on modelled bookies."""
 
 import asyncio
 from random import Random
@@ -11,7 +11,7 @@ from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.placement.default import DefaultPlacement
 from bookie.client.wire.answers_v3 import ReadAnswer
-from bookie.errors import BookieUnavailable, BookKeeperError, NoSuchEntry, NoSuchLedger
+from bookie.errors import BookieUnavailable, BookKeeperError, LedgerRecoveryError, NoSuchEntry, NoSuchLedger
 from bookie.metadata.driver import Versioned
 from tests.client.ledgers.shelf import DIGEST, metadata, sealed
 
@@ -43,6 +43,10 @@ class Answers:
         """Return 0."""
         return 0
 
+    async def read(self, bookie: str, *_: object) -> ReadAnswer:
+        """Answer at once."""
+        return await self.wait_for_lac(bookie)
+
     async def wait_for_lac(self, bookie: str, *_: object) -> ReadAnswer:
         """Answer at once."""
         answer = self.given[bookie]
@@ -73,5 +77,21 @@ def test_who_lacks_the_entry(parallel: bool) -> None:
         assert found.lac == 0
         assert placement.failures == [("lacks", 0)]
         assert placement.late == []
+
+    asyncio.run(main())
+
+
+def test_a_damaged_answer_counts_for_nothing() -> None:
+    """The LAC beside an entry whose digest is wrong is not taken over."""
+
+    async def main() -> None:
+        given: dict[str, ReadAnswer | BookKeeperError] = {"bad": ReadAnswer(9, sealed(7, 9, damaged=True), 9, None)}
+        config = ClientConfig(use_v2_wire_protocol=False)
+        placement = DefaultPlacement(config, Random(1))
+        context = ClientContext(config, cast("Any", Answers(given)), cast("Any", None), placement, Random(1))
+        reader = LedgerReader(7, Versioned(metadata({0: ["bad"]}, None), 0, 0), DIGEST, context)
+        with pytest.raises(LedgerRecoveryError, match="none of bad gave a valid answer"):
+            await reader.try_read_last_add_confirmed()
+        assert reader.view.lac == -1
 
     asyncio.run(main())

@@ -81,3 +81,27 @@ def test_an_ensemble_that_must_not_change(five: list[BookieProcess]) -> None:
             await c.check(writer, [b"one", b"two", b"three"])
 
     run(scenario())
+
+
+@pytest.mark.thorough
+def test_an_explicit_lac_that_too_few_bookies_took(five: list[BookieProcess]) -> None:
+    """The next attempt writes it again, although the writer has added nothing since."""
+
+    async def scenario() -> None:
+        async with client(uri_of(five[0]), use_v2_wire_protocol=False) as c:
+            chosen = five[1:4]
+            writer = await c.create((3, 3, 2), [bookie.id for bookie in chosen])
+            await writer.append(b"one")
+            for bookie in chosen[:2]:
+                await asyncio.to_thread(bookie.kill)
+            await writer._explicit_lac.tell(writer.known.metadata)
+            for bookie in chosen[:2]:
+                await asyncio.to_thread(bookie.start)
+            await writer._explicit_lac.tell(writer.known.metadata)
+            for bookie in chosen:
+                packet = (await c.context.bookies.read_lac(bookie.id, writer.ledger)).packet
+                assert packet is not None
+                assert writer.digest.open_lac(packet, writer.ledger) == 0
+            await writer.close()
+
+    run(scenario())
