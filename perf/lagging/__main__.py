@@ -38,21 +38,28 @@ def in_cache(lag: float, ledgers: int) -> int:
     return int(lag * (CACHE_MIB << 20) / ENTRY_BYTES / ledgers)
 
 
+def first_of_window(total: int, lag: int, window: int, written: int) -> int:
+    """Return the first entry to read in each ledger of `total` entries, so that the window ends `lag` entries before
+    the newest; `written` more a ledger went to other ledgers since, which count. It is at most the last window.
+    """
+    return total - max(0, lag - written) - window
+
+
 def measure(server: Server, memory: str, ledgers: int, window: int, seconds: float) -> Iterator[dict[str, Any]]:
     """Fill a bookie, and yield a row for each lag and kind of read, from the newest entries to the oldest."""
     server.start()
+    written = 0
     total = in_cache(max(LAGS), ledgers) + 2 * window
     bkload("add", port=server.port, size=SIZE, outstanding=1000, ledgers=ledgers, count=total * ledgers)
     for lag in LAGS:
-        first = total - in_cache(lag, ledgers) - window
-        where: dict[str, Any] = {
-            "port": server.port,
-            "size": SIZE,
-            "ledgers": ledgers,
-            "first_entry": first,
-            "entries": window,
-        }
         for kind in ("random", "batches"):
+            where: dict[str, Any] = {
+                "port": server.port,
+                "size": SIZE,
+                "ledgers": ledgers,
+                "first_entry": first_of_window(total, in_cache(lag, ledgers), window, written // ledgers),
+                "entries": window,
+            }
             if memory == "scarce":
                 drop_pages(server.entry_logs())
             with ThreadPoolExecutor(1) as beside:
@@ -64,7 +71,7 @@ def measure(server: Server, memory: str, ledgers: int, window: int, seconds: flo
                 else:
                     words, load = ("batch",), {"outstanding": 4, "batch": BATCH, "count": window * ledgers // BATCH}
                 done = bkload(*words, pid=server.pid, **where, **load, seconds=seconds)
-                writing.result()
+                written += writing.result()["entries"]
             yield {"lag": lag, "kind": kind, "entries_s": done["entries_s"], "cpu": done["server"]["cpu_s_per_million"]}
 
 

@@ -1,6 +1,6 @@
 """The table of `perf.lagging`, and where its readers read."""
 
-from perf.lagging.__main__ import in_cache
+from perf.lagging.__main__ import first_of_window, in_cache
 from perf.lagging.table import table
 from perf.side_by_side.sessions import ENTRY_BYTES
 
@@ -8,6 +8,13 @@ from perf.side_by_side.sessions import ENTRY_BYTES
 def test_a_lag_of_one_is_a_write_cache() -> None:
     """The entries of all ledgers together are as many bytes as the cache."""
     assert 0 <= (512 << 20) - in_cache(1.0, 1000) * 1000 * ENTRY_BYTES < 1000 * ENTRY_BYTES
+
+
+def test_what_another_writer_wrote_counts_for_the_lag() -> None:
+    """So each row reads as far behind the newest entry as it says, however many rows came before it."""
+    assert first_of_window(1000, 100, 60, 0) == 840
+    assert first_of_window(1000, 100, 60, 40) == 880
+    assert first_of_window(1000, 100, 60, 400) == 940
 
 
 def test_medians_and_their_ratio() -> None:
