@@ -285,3 +285,23 @@ def test_acknowledgements_come_in_shares(loops: Loops, faulty: ModuleType) -> No
             assert under_way - left <= 2 * ACKS_MOST, "of those who had nothing to do, then of those who are busy"
             under_way = left
         assert [peer.answer().code for _ in range(adds)] == [0] * adds
+
+
+def test_a_stop_listens_no_more(loops: Loops) -> None:
+    """A connection that comes while a loop ends, and that nobody will accept, does not wake it again and again."""
+    registered = f"tfd:{loops.listener.fileno():>9} "
+    assert any(registered in path.read_text() for path in polled())
+    loops.clear.stop(False)
+    with socket.create_connection(loops.address):
+        loops.rounds(3)
+        assert not any(registered in path.read_text() for path in polled())
+
+
+def polled() -> list[Path]:
+    """Return the files of the kernel that tell what the process polls."""
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if "eventpoll" in str(path.readlink()):
+                found.append(Path("/proc/self/fdinfo") / path.name)
+    return found

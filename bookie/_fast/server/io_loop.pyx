@@ -11,6 +11,7 @@ from bookie._fast.base.epoll cimport (
     EPOLLOUT,
     EPOLL_CLOEXEC,
     EPOLL_CTL_ADD,
+    EPOLL_CTL_DEL,
     epoll_create1,
     epoll_ctl,
     epoll_event,
@@ -243,6 +244,8 @@ cdef void serve_events(IoLoop* loop, epoll_event* events, int count) noexcept no
         elif events[i].data.ptr == loop:
             if bk_load(&loop.stopping) == 0:
                 accept_some(loop)
+            else:                # or a connection that nobody accepts would wake the loop again at once, for ever
+                epoll_ctl(loop.epoll, EPOLL_CTL_DEL, loop.listener, NULL)
         else:
             conn = <Conn*> events[i].data.ptr
             if conn.fd < 0:

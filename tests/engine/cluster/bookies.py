@@ -98,7 +98,7 @@ class Bookie:
             return False
         status = self._wait()
         if status != Exit.KILLED and not (status == Exit.ENDED and self._stopping[0]):
-            said = self._said()
+            said = self._runtime.finding() if status == Exit.STUCK else self._said()
             if not (self._runtime.now() < self.full_until_ns + NOTICED_NS and REFUSED.search(said)):
                 self.findings.append(f"bookie {self.name} ended with status {status}: {said}")
         os.close(self._output)

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 
 enum { DEAD, READY, BLOCKED };
-enum { CALL_NS = 200, PRIORITIES = 1 << 20 };
+enum { CALL_NS = 200, PRIORITIES = 1 << 20, UNBROKEN_MAX = 1000000 };
 
 struct shared *shared;
 __thread struct thread *self;
@@ -154,12 +154,23 @@ static void pause_somebody(void)
     }
 }
 
+static void __attribute__((noreturn)) goes_round(void)
+{
+    const char *finding = "a thread goes round without waiting for anything";
+    if (self->process == 0)
+        finish(STUCK, finding);
+    snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
+    die(STUCK);
+}
+
 void step(enum op op, int64_t a, int64_t b, const char *text)
 {
     const struct settings *s = &mine->settings;
     shared->steps++;
     mine->steps++;
     shared->now += CALL_NS;
+    if (++self->unbroken == UNBROKEN_MAX)
+        goes_round();
     trace(op, a, b, text);
     if (mine->steps == s->kill_at && !dying && !driver)
         die(KILLED);
@@ -195,6 +206,7 @@ void maybe_yield(void)
 
 int block(const void *on, int64_t deadline)
 {
+    self->unbroken = 0;
     self->state = BLOCKED;
     self->on = on;
     self->deadline = deadline;

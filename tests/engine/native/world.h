@@ -89,6 +89,7 @@ struct thread {
     uintptr_t storage;
     const void *on;             /* what it waits for, in its process */
     int64_t deadline, paused_until, priority;
+    int64_t unbroken;           /* steps since it last waited */
     void *(*body)(void *);
     void *argument;
 };
