@@ -17,7 +17,7 @@ from bookie.client.aio.scope import Scope
 from bookie.client.arguments import integer
 from bookie.client.ledgers.reader import LedgerReader
 from bookie.client.ledgers.writer import LedgerWriter
-from bookie.errors import BookKeeperError, IncorrectParameter
+from bookie.errors import BookKeeperError, IncorrectParameter, MetadataStoreError
 
 __all__ = ["AdvancedWriteHandle", "WriteHandle", "Writing"]
 
@@ -34,6 +34,7 @@ class Writing(Reading):
     def __init__(self, scope: Scope, reader: LedgerReader, writer: LedgerWriter) -> None:
         super().__init__(scope, reader)
         self.writer = writer
+        self._close_again = False
 
     @property
     def _reader(self) -> LedgerReader:
@@ -102,7 +103,9 @@ class Writing(Reading):
         await self._scope.run(self.writer.force())
 
     async def close(self) -> None:
-        """Close the ledger after the last entry that was acknowledged. Further calls do nothing.
+        """Close the ledger after the last entry that was acknowledged.
+
+        Further calls do nothing; if this one was cancelled or raised MetadataStoreError, they try again.
 
         Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, the bookies
         first sync all acknowledged entries, as by `force`. If that fails, the ledger is closed after the last entry
@@ -115,10 +118,14 @@ class Writing(Reading):
             MetadataStoreError: The metadata store refused, or did not answer in time.
             ClientClosed: The client was closed.
         """
-        if self._closed:
+        if self._closed and not self._close_again:
             return
+        self._close_again = False
         try:
             await self._scope.run(self.writer.close())
+        except (MetadataStoreError, asyncio.CancelledError):
+            self._close_again = True  # whether the ledger is closed is not known
+            raise
         finally:
             self._closed = True
             self._tell(self._reading)

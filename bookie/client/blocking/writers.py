@@ -63,7 +63,9 @@ class Writer(Handle[W]):
         return self._thread.submit(self._handle.force())
 
     def close(self, *, timeout: float | None = None) -> None:
-        """Close the ledger after the last entry that was acknowledged. Further calls do nothing.
+        """Close the ledger after the last entry that was acknowledged.
+
+        Further calls do nothing; if this one took longer than `timeout` or raised MetadataStoreError, they try again.
 
         Pending adds fail with LedgerClosed; call `flush` before to wait for them. With deferred sync, the bookies
         first sync all acknowledged entries, as by `force`. If that fails, the ledger is closed after the last entry

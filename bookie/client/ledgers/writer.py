@@ -39,6 +39,7 @@ from bookie.errors import (
     IllegalOperation,
     LedgerClosed,
     LedgerFenced,
+    MetadataStoreError,
     UnauthorizedAccess,
     WriteError,
     error_from_client_code,
@@ -400,12 +401,16 @@ class LedgerWriter(DirectWrites):
         With deferred sync, it first forces what is acknowledged; if that fails, or a bookie was lost before, the
         ledger is closed all the same, and the error says which entries are not in it. Raises MetadataVersionConflict
         if another client closed it with a different end, LedgerFenced if another client is recovering it,
-        MetadataStoreError or ClientClosed. Further calls return the same result.
+        MetadataStoreError or ClientClosed. After MetadataStoreError a further call tries again; otherwise further calls
+        return the same result.
         """
         if self._closing is None and self._window.error is None and self._window.head - 1 > self._window.lac:
             self._closing = self._spawn(self._force_and_close())
         if self._closing is None:
             self._refuse_more()
+            self._closing = self._spawn(self._close())
+        ended = self._closing.done() and not self._closing.cancelled()
+        if ended and isinstance(self._closing.exception(), MetadataStoreError):
             self._closing = self._spawn(self._close())
         metadata = await asyncio.shield(self._closing)
         first, last = self._window.lac + 1, self._window.head - 1

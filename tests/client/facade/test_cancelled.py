@@ -13,7 +13,10 @@ from bookie.client import ReadHandle as ThreadsReadHandle
 from bookie.client.aio import BookKeeper
 from bookie.client.aio.reading import Batches, ReadHandle
 from bookie.client.event_loop.thread import LoopThread
+from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.cancelling import Moment, in_spite_of_cancellations
+from tests.client.writing.cluster import uri_of
+from tests.fixtures.bookies import BookieProcess
 
 PROTOCOLS = pytest.mark.parametrize("v2", [True, False], ids=["v2", "v3"])
 ENTRIES = 60
@@ -50,6 +53,27 @@ def test_no_entry_is_lost_by_a_cancelled_iteration(uri: str, v2: bool, kind: str
                     await writer.append(payload)
             async with bk.open_ledger(writer.id) as reader:
                 assert await taken(ITERATORS[kind](reader), moment) == payloads
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_close_that_was_cancelled_is_repeated(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """No call returns as if the ledger were closed before it is, in the metadata store that hangs here."""
+    (one,) = bookies(1)
+
+    async def scenario() -> None:
+        async with BookKeeper(uri_of(one)) as bk:
+            writer = await bk.create_ledger(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1)
+            await writer.append(b"one")
+            one.freeze()
+            try:
+                for _ in range(2):
+                    with pytest.raises(TimeoutError):
+                        await asyncio.wait_for(writer.close(), 0.1)
+            finally:
+                one.thaw()
+            await writer.close()
+            assert (await bk.ledger_metadata(writer.id)).state is LedgerState.CLOSED
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
 

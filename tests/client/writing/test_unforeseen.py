@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bookie.client.bookies.stores import MetadataStore
-from bookie.errors import BookieUnavailable, LedgerClosed, WriteError
+from bookie.errors import BookieUnavailable, LedgerClosed, MetadataStoreError, WriteError
 from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.writing.cluster import client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
@@ -66,5 +66,38 @@ def test_whether_it_is_still_open_cannot_be_known(five: list[BookieProcess]) -> 
                 await writer.append(b"two")
             store.fails = False
             assert (await writer.close()).last_entry == 0
+
+    run(scenario())
+
+
+class Away(Failing):
+    """A metadata store that cannot be written."""
+
+    async def write(self, *given: Any) -> Any:
+        """Raise the error of a store that does not answer."""
+        if self.fails:
+            raise MetadataStoreError("no answer")
+        return await self.store.write(*given)
+
+
+@pytest.mark.thorough
+def test_a_close_while_the_store_is_away(five: list[BookieProcess]) -> None:
+    """It raises the store's error, and can be repeated when the store is back, also if a failed add had closed it."""
+
+    async def scenario() -> None:
+        async with client(uri_of(five[0]), wrap=Away) as c:
+            store: Any = c.context.metadata
+            for given_up in (False, True):
+                writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
+                await writer.append(b"one")
+                store.fails = True
+                if given_up:
+                    writer._give_up(WriteError("an add failed"))
+                for _ in range(2):
+                    with pytest.raises(MetadataStoreError, match="no answer"):
+                        await writer.close()
+                store.fails = False
+                assert (await writer.close()).state is LedgerState.CLOSED
+                assert (await c.context.metadata.read(writer.ledger)).value.last_entry == 0
 
     run(scenario())
