@@ -147,16 +147,24 @@ class IndexRepair:
         finally:
             found.close()
             shutil.rmtree(path, ignore_errors=True)
-        for ledger in ledgers[lasting].tolist():
+        still = {ledger for ledger, _ in self._repair.doubts()}  # others were deleted meanwhile
+        for ledger in still.intersection(ledgers[lasting].tolist()):
             quarantine.put(self._stores, ledger, LOST_RUNS)
         facts |= {"entries": report.entries, "still_doubtful": int(lasting.sum())}
         log.warning("entries found in entry logs were added to the location index", extra=facts)
 
     def _logs_of(self, ledgers: Ids) -> tuple[list[LogFile], dict[str, Ids | None]]:
-        """Return the logs that may hold any of these ledgers and, for each log, which ones; None means possibly all."""
+        """Return the logs that may hold any of these ledgers and, for each log, which ones; None means possibly all.
+
+        Copies that compaction has not committed are left out: they may be given up, and their source is kept.
+        """
         logs = []
         holds: dict[str, Ids | None] = {}
-        for file in entry_logs(self._directory):
+        for each in entry_logs(self._directory):
+            end = self._repair.committed(each.log_id)
+            if end == 0:
+                continue
+            file = each if end is None else each._replace(end=end)
             try:
                 found = read_map(file.path)
             except FileNotFoundError:

@@ -5,7 +5,7 @@ for each ledger. A log is **open** from before its file exists until its writer 
 the index that points into it is committed (log_ids_settle). A log that is not open never changes and may be collected.
 The logs of earlier processes are closed: replay restores everything that their index did not cover.
 """
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.file cimport FileOps
 from bookie._fast.base.types cimport Status
@@ -30,6 +30,10 @@ cdef int log_ids_create(LogIds* ids, LogUser user, uint32_t* log_id) noexcept no
 cdef int log_ids_publish(LogIds* ids, uint32_t log_id) noexcept nogil
 # Record that the writer has synced and closed the log. It stays open until its user settles.
 cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil
+# Record that the index points at all copies in an open log of compaction that end before `bytes`.
+cdef void log_ids_commit(LogIds* ids, uint32_t log_id, uint64_t bytes) noexcept nogil
+# Return what was recorded last, 0 at first; -1 for any other log. What follows in the log may be given up.
+cdef int64_t log_ids_committed(LogIds* ids, uint32_t log_id) noexcept nogil
 # Forget a log that its writer unlinked because nothing of it was committed.
 cdef void log_ids_drop(LogIds* ids, uint32_t log_id) noexcept nogil
 # Call after the commit of everything that the user appended: its logs that were closed before may be collected now.

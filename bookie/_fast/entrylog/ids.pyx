@@ -2,7 +2,7 @@
 import os
 
 from libc.errno cimport EEXIST, EINTR, ENOMEM
-from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, strlen
@@ -35,6 +35,7 @@ cdef struct OpenLog:
     uint32_t log_id
     LogUser user
     bint closed                  # by its writer; the index is not committed yet
+    int64_t committed            # bytes of a log of compaction that the index points into; -1: any other log
     int64_t due                  # the count of commits that settles it; -1: not known yet
 
 cdef struct LogIds:
@@ -117,6 +118,7 @@ cdef bint enter(LogIds* ids, uint32_t log_id, LogUser user) noexcept nogil:
     ids.open[ids.count].user = user
     ids.open[ids.count].closed = False
     ids.open[ids.count].due = -1
+    ids.open[ids.count].committed = 0 if user == LOG_USER_COMPACTION else -1
     ids.count += 1
     span(ids, log_id)
     pthread_mutex_unlock(&ids.lock)
@@ -214,6 +216,26 @@ cdef void log_ids_close(LogIds* ids, uint32_t log_id) noexcept nogil:
         if bk_planted(PLANT_RELEASED_EARLY):
             ids.open[at].log_id = UINT32_MAX
     pthread_mutex_unlock(&ids.lock)
+
+
+cdef void log_ids_commit(LogIds* ids, uint32_t log_id, uint64_t bytes) noexcept nogil:
+    cdef int64_t at
+    pthread_mutex_lock(&ids.lock)
+    at = place_of(ids, log_id)
+    if at >= 0 and ids.open[at].user == LOG_USER_COMPACTION:
+        ids.open[at].committed = <int64_t> bytes
+    pthread_mutex_unlock(&ids.lock)
+
+
+cdef int64_t log_ids_committed(LogIds* ids, uint32_t log_id) noexcept nogil:
+    cdef int64_t at
+    cdef int64_t committed = -1
+    pthread_mutex_lock(&ids.lock)
+    at = place_of(ids, log_id)
+    if at >= 0:
+        committed = ids.open[at].committed
+    pthread_mutex_unlock(&ids.lock)
+    return committed
 
 
 cdef void log_ids_settle(LogIds* ids, LogUser user) noexcept nogil:

@@ -10,6 +10,7 @@ cdef struct IndexDamage:
     pthread_mutex_t lock
     pthread_cond_t noted
     int64_t total                # atomic; since the start
+    int64_t repairs              # atomic; how often a repair replaced the index; changes while flushes are excluded
     int64_t pending              # atomic; 1 if damage was noted since the last repair began
     int64_t fresh                # number noted since Python last called damage_take
     int64_t ledger               # the ledger of the first of these; -1 if unknown

@@ -28,9 +28,12 @@ OUTCOMES = {
     "no space": (Outcome.NO_SPACE, "no space on the disk"),
     "unreadable": (Outcome.KEPT, "it cannot be read, or is not an entry log: check the disk and the file"),
     "quarantined": (Outcome.KEPT, "it holds entries of a quarantined ledger: see bkadmin quarantine"),
+    "repaired": (Outcome.GONE, ""),
     "stopped": (Outcome.STOPPED, ""),
 }
-"""A log that is open, or that the index points into again, does not concern this cycle: it counts as gone."""
+"""A log that is open, or that the index points into again, does not concern this cycle: it counts as gone. Nor does one
+that was read while a repair replaced the index, which may have lost what points into it.
+"""
 
 
 class LedgerDirectory:

@@ -1,5 +1,6 @@
 """The entry logs of a ledger directory by name. No file is opened."""
 
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ class LogFile(NamedTuple):
     log_id: int
     path: Path
     bytes: int
+    end: int = sys.maxsize
+    """Records from this offset on are not to be taken."""
 
 
 def entry_logs(directory: Path) -> list[LogFile]:

@@ -179,12 +179,13 @@ def fill_index(
 def _take(rebuild: Rebuild, file: LogFile, files: Files | None, done: int, total: int, progress: Progress) -> LogTaken:
     records = size = start = 0
     while True:
-        part = rebuild.scan(file.path, file.log_id, start, PART_BYTES, files)
+        part = rebuild.scan(file.path, file.log_id, start, min(PART_BYTES, file.end - start), files)
         records += part.records
         size += part.bytes
         start = part.end
-        if not part.more:
-            return LogTaken(path=str(file.path), records=records, bytes=size, end=start, torn=part.torn)
+        if not part.more or start >= file.end:
+            torn = part.torn and start < file.end
+            return LogTaken(path=str(file.path), records=records, bytes=size, end=start, torn=torn)
         progress(done + start, total)
 
 

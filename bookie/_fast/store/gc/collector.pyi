@@ -27,6 +27,7 @@ class Collected(NamedTuple):
     #    "disagrees"   the index describes another record than the one found: kept; alarm, rebuild the index
     #    "no space"    there was no space for the target log or the index: kept; what was indexed so far has moved
     #    "quarantined" it has older copies of entries of a ledger in quarantine: kept until that is lifted
+    #    "repaired"    the index was replaced by its readable part meanwhile: kept for another time
     #    "unreadable"  the file cannot be read, or is not an entry log: kept; alarm
     #    "stopped"     stop() was called: kept; what was indexed so far has moved
     outcome: str

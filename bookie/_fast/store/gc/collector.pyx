@@ -48,7 +48,7 @@ Collected = namedtuple("Collected", "outcome moved_records moved_bytes dropped_r
 
 LOG_NAME = re.compile(r"([0-9a-f]{1,8})\.log")
 OUTCOMES = ("unlinked", "gone", "open", "live", "orphans", "torn", "disagrees", "no space", "unreadable", "stopped",
-            "quarantined")
+            "quarantined", "repaired")
 STOPPED = Collected("stopped", 0, 0, 0, 0, 0, None, None, None, None)
 
 cdef struct Walk:
@@ -214,11 +214,13 @@ cdef class DirectoryCollector:
         """Remove a log that the index does not point into, without a scan if its map names no existing ledger."""
         cdef Result result
         cdef Status status
+        cdef int64_t repairs
         self.need()
         if self.stopped:
             return STOPPED
         memset(&result, 0, sizeof(result))
         result.torn_at = result.ledger = -1
+        repairs = bk_load(&self.handle.store.index.damage.repairs)
         if log_ids_is_open(self.handle.store.ids, log_id):
             return STOPPED._replace(outcome="open")
         if self.live.get(log_id, -1) != 0 and self.points_into(log_id):
@@ -236,7 +238,7 @@ cdef class DirectoryCollector:
             return self.collect(log_id, False)
         result.dropped_bytes = int(ledgers.bytes.sum())
         with nogil:
-            status = remove_log(&self.compaction, log_id, &result)
+            status = remove_log(&self.compaction, log_id, repairs, &result)
         self.live.pop(log_id, None)
         self.check(status, f"removing log {log_id:x}")
         return self.collected(&result)

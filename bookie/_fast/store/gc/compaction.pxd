@@ -33,6 +33,7 @@ cdef enum Outcome:
     COLLECT_UNREADABLE
     COLLECT_STOPPED
     COLLECT_QUARANTINED
+    COLLECT_REPAIRED
 
 cdef struct Result:
     Outcome outcome
@@ -73,6 +74,7 @@ cdef struct Compaction:
     uint64_t stretch_records
     const uint8_t* data          # of the stretch, in the scan's window
     Progress progress
+    int64_t repairs              # of the index, when the scan began
 
 # Initialise a zeroed Compaction. Return OK, NO_MEMORY or IO_ERROR (no index reader). Free it whatever the result.
 cdef Status compaction_init(Compaction* compaction, Storage* stores, Store* store) noexcept nogil
@@ -83,8 +85,9 @@ cdef void compaction_free(Compaction* compaction) noexcept nogil
 # cannot be read or written.
 cdef Status collect_log(Compaction* compaction, uint32_t log_id, bint move, int64_t live_bytes,
                         Result* result) noexcept nogil
-# Remove a log. The caller knows that nothing in it is needed.
-cdef Status remove_log(Compaction* compaction, uint32_t log_id, Result* result) noexcept nogil
+# Remove a log. The caller knows that nothing in it was needed when so many repairs had replaced the index. After a
+# further one, which may have lost what pointed elsewhere, the log stays: COLLECT_REPAIRED.
+cdef Status remove_log(Compaction* compaction, uint32_t log_id, int64_t repairs, Result* result) noexcept nogil
 # Close the compaction log. NO_SPACE: it was closed without a map.
 cdef Status compaction_finish(Compaction* compaction) noexcept nogil
 # Find out whether the index has a record that ends after `offset` in the log. Return OK, or why it cannot be read.

@@ -12,9 +12,9 @@ from bookie._fast.base.fatal cimport fatal_set
 from bookie._fast.base.file cimport iovec
 from bookie._fast.base.pace cimport pace_destroy, pace_init, pace_take
 from bookie._fast.base.planted cimport PLANT_COPY_UNSYNCED, PLANT_OPEN_COLLECTED, PLANT_UNLINK_EARLY, bk_planted
-from bookie._fast.base.sync cimport bk_add_relaxed, bk_store, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.sync cimport bk_add_relaxed, bk_load, bk_store, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport CLOSED, CORRUPT, END, FULL, IO_ERROR, LENGTH_PREFIX, NO_MEMORY, NO_SPACE, OK, TORN
-from bookie._fast.entrylog.ids cimport LOG_USER_COMPACTION, log_ids_is_open, log_ids_settle
+from bookie._fast.entrylog.ids cimport LOG_USER_COMPACTION, log_ids_commit, log_ids_is_open, log_ids_settle
 from bookie._fast.entrylog.scan cimport (
     LOG_SPECIAL_LEDGER,
     LogCursor,
@@ -31,8 +31,10 @@ from bookie._fast.entrylog.writer cimport (
     writer_append,
     writer_free,
     writer_hurry,
+    writer_log_id,
     writer_new,
     writer_rotate,
+    writer_size,
     writer_sync,
 )
 from bookie._fast.index.codec cimport StoredRun, run_bytes
@@ -187,6 +189,9 @@ cdef Status index_moves(Compaction* compaction, Result* result) noexcept nogil:
             status = index_commit(store.index)
         else:
             index_abort(store.index)
+    if status == OK:             # a repair of the index must know it before it begins
+        log_ids_commit(store.ids, writer_log_id(compaction.writer), writer_size(compaction.writer))
+        log_ids_settle(store.ids, LOG_USER_COMPACTION)
     pthread_mutex_unlock(&store.writing)
     if status == OK:
         result.indexed_bytes += bytes
@@ -208,7 +213,6 @@ cdef Status commit_moves(Compaction* compaction, Result* result) noexcept nogil:
     if status != OK:
         return give_up(compaction, status)
     step(STEP_COPY_INDEXED)
-    log_ids_settle(compaction.store.ids, LOG_USER_COMPACTION)
     result.moved_records += compaction.move_records
     result.moved_bytes += compaction.move_bytes
     bk_add_relaxed(&compaction.progress.moved_bytes, <int64_t> compaction.move_bytes)
@@ -396,11 +400,19 @@ cdef int open_log(Compaction* compaction, uint32_t log_id, Result* result) noexc
     return fd
 
 
-cdef Status remove_log(Compaction* compaction, uint32_t log_id, Result* result) noexcept nogil:
+cdef Status remove_log(Compaction* compaction, uint32_t log_id, int64_t repairs, Result* result) noexcept nogil:
     cdef char path[PATH_BYTES]
-    cdef int rc
+    cdef bint repaired
+    cdef int rc = 0
     snprintf(path, PATH_BYTES, "%s/%x.log", compaction.store.directory, log_id)
-    rc = compaction.stores.ops.unlink(path)
+    pthread_mutex_lock(&compaction.store.writing)        # no repair begins meanwhile
+    repaired = bk_load(&compaction.store.index.damage.repairs) != repairs
+    if not repaired:
+        rc = compaction.stores.ops.unlink(path)
+    pthread_mutex_unlock(&compaction.store.writing)
+    if repaired:
+        result.outcome = COLLECT_REPAIRED
+        return OK
     readers_forget(compaction.store.logs, log_id)
     if rc < 0:
         result.outcome = COLLECT_GONE if rc == -ENOENT else COLLECT_UNREADABLE
@@ -422,8 +434,9 @@ cdef Status collect_log(Compaction* compaction, uint32_t log_id, bint move, int6
     fd = open_log(compaction, log_id, result)
     if fd < 0:
         return OK
+    compaction.repairs = bk_load(&compaction.store.index.damage.repairs)
     if bk_planted(PLANT_UNLINK_EARLY):
-        remove_log(compaction, log_id, result)
+        remove_log(compaction, log_id, compaction.repairs, result)
     liveness_clear(&compaction.liveness)
     writer_hurry(compaction.writer, compaction.pace.rate == 0)
     bk_store(&compaction.progress.log_bytes, <int64_t> result.file_bytes)
@@ -445,4 +458,4 @@ cdef Status collect_log(Compaction* compaction, uint32_t log_id, bint move, int6
         result.outcome = COLLECT_TORN if result.torn_at >= 0 else COLLECT_DISAGREES
         return OK
     bk_add_relaxed(&compaction.progress.dropped_bytes, <int64_t> result.dropped_bytes)
-    return remove_log(compaction, log_id, result)
+    return remove_log(compaction, log_id, compaction.repairs, result)

@@ -33,6 +33,8 @@ class DirectoryIndexRepair:
         """Return (ledger, whether the doubt is lasting) for each ledger in doubt, ascending."""
     def is_open(self, log_id: int) -> bool:
         """Return whether this entry log may still be written."""
+    def committed(self, log_id: int) -> int | None:
+        """Return up to where the index has pointed into an open log of compaction; None for any other log."""
     def stats(self) -> dict[str, int]:
         """Return how often damage was met, and how many ledgers are in doubt."""
     def take_damage(self) -> tuple[int, int] | None:

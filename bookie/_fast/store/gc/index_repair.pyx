@@ -20,9 +20,9 @@ from bookie._fast.base.crash_steps cimport (
 )
 from bookie._fast.base.fatal cimport fatal_set
 from bookie._fast.base.file cimport sync_dir
-from bookie._fast.base.sync cimport bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
+from bookie._fast.base.sync cimport bk_add, bk_load, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.types cimport FULL, IO_ERROR, NO_ENTRY, NO_MEMORY, NO_SPACE, OK
-from bookie._fast.entrylog.ids cimport log_ids_is_open
+from bookie._fast.entrylog.ids cimport log_ids_committed, log_ids_is_open
 from bookie._fast.index.codec cimport RUN_SLOTS_MAX, IndexRun, LedgerRecord
 from bookie._fast.index.damage cimport damage_begin_repair, damage_note, damage_stop, damage_take, damage_wait
 from bookie._fast.index.doubts cimport doubts_add, doubts_drop, doubts_hold, doubts_lasting, doubts_list
@@ -315,6 +315,7 @@ cdef Status index_salvage(Store* store, FileOps* ops, const char* old, const cha
         status = rename_index(ops, old, new_)
     if status == OK:
         index_replace(store.index, fresh)
+        bk_add(&store.index.damage.repairs, 1)
         step(STEP_INDEX_REPLACED)
     else:
         index_close(fresh)
@@ -398,8 +399,11 @@ cdef Status take_some(Store* store, IndexReader* reader, const int64_t* ids, con
         return status
     done[0] = 0
     while status == OK and done[0] < min(count, <size_t> PUTS_A_COMMIT):
-        status = take_ledger(store, reader, ids[done[0]], from_entry, &put)
-        if status == OK and lasting[done[0]]:
+        if doubts_hold(&store.index.doubts, ids[done[0]]):
+            status = take_ledger(store, reader, ids[done[0]], from_entry, &put)
+        else:
+            status = OK              # it was deleted meanwhile, and may exist anew
+        if status == OK and lasting[done[0]] and doubts_hold(&store.index.doubts, ids[done[0]]):
             status = index_put_doubt(store.index, ids[done[0]], True)
         elif status == OK:
             status = index_delete_doubt(store.index, ids[done[0]])
@@ -415,6 +419,8 @@ cdef Status take_some(Store* store, IndexReader* reader, const int64_t* ids, con
 cdef void let_out(Store* store, int64_t ledger, bint lasting) noexcept nogil:
     cdef Shard* shard = shard_of(store, ledger)
     cdef Ledger* known
+    if not doubts_hold(&store.index.doubts, ledger):
+        return
     if lasting:
         doubts_add(&store.index.doubts, ledger, True)
     else:
@@ -487,6 +493,10 @@ cdef class DirectoryIndexRepair:
 
     def is_open(self, uint32_t log_id):
         return bool(log_ids_is_open(self.handle.store.ids, log_id))
+
+    def committed(self, uint32_t log_id):
+        cdef int64_t committed = log_ids_committed(self.handle.store.ids, log_id)
+        return None if committed < 0 else committed
 
     def stats(self):
         cdef LocationIndex* index = self.handle.store.index

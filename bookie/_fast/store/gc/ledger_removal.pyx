@@ -13,7 +13,8 @@ from bookie._fast.base.sync cimport bk_add, pthread_mutex_lock, pthread_mutex_un
 from bookie._fast.base.types cimport FULL, NO_SPACE, OK
 from bookie._fast.cache.runs cimport map_remove
 from bookie._fast.entrylog.set cimport log_set_mark
-from bookie._fast.index.ledger_tables cimport index_delete_ledger
+from bookie._fast.index.doubts cimport doubts_drop, doubts_hold
+from bookie._fast.index.ledger_tables cimport index_delete_doubt, index_delete_ledger
 from bookie._fast.index.location cimport index_abort, index_begin, index_commit, index_delete_runs
 from bookie._fast.index.pending cimport pending_remove
 from bookie._fast.store.gc.kept_fences cimport fence_keep, fences_fit, needs_fence
@@ -53,6 +54,7 @@ cdef bint forget(Storage* stores, Store* store, int64_t ledger_id) noexcept nogi
         watchers = take_watchers(ledger, False)
         ledger_remove(&shard.ledgers, ledger)
     pthread_mutex_unlock(&shard.lock)
+    doubts_drop(&store.index.doubts, ledger_id)      # what was lost of it is deleted, too
     if watchers:
         post_notices(&stores.board, watchers, ledger_id)
     return ledger != NULL
@@ -70,6 +72,8 @@ cdef Status delete_some(Store* store, const int64_t* ids, size_t count, size_t* 
         if status == OK:
             # The record is deleted last, so that after a crash a half-deleted ledger is still known by it.
             status = index_delete_ledger(store.index, ids[done[0]])
+        if status == OK and doubts_hold(&store.index.doubts, ids[done[0]]):
+            status = index_delete_doubt(store.index, ids[done[0]])
         if status == OK:
             status = fence_keep(store, ids[done[0]])
         if status != OK:
