@@ -8,6 +8,7 @@ import functools
 import random
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +22,29 @@ from tests.storage.collection_scenarios import SCENARIOS
 def test_a_scenario(scenario: str, tmp_path: Path) -> None:
     """B7, B13, B14, ST4: each scenario passes with nothing planted; tests/crash runs them with a bug."""
     SCENARIOS[scenario].tell(tmp_path)
+
+
+def test_b14_a_look_up_of_the_last_entry_of_a_deleted_ledger(tmp_path: Path, faulty: ModuleType) -> None:
+    """What a look-up found before a ledger was deleted says nothing about a new ledger with its id."""
+    one = Collecting(tmp_path, files=faulty.FaultyFiles())
+    one.add(1, range(20))
+    one.restart()
+    rule = faulty.plan("pread", "STALL", suffix="data.mdb")
+    user = one.one.user()
+    reader = threading.Thread(target=lambda: user.read(1, -1).release())
+    reader.start()
+    try:
+        assert faulty.wait_hit(rule, 60)
+        assert one.collector.delete_ledgers([1]) == 1
+        one.model.delete(1)
+        one.add(1, range(3), b"new")
+    finally:
+        faulty.release()
+        reader.join()
+        user.close()
+        faulty.clear()
+    one.check()
+    one.stop()
 
 
 @functools.cache

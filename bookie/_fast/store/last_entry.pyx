@@ -28,7 +28,7 @@ cdef Status learn_last(Store* store, IndexReader* reader, int64_t ledger_id) noe
         return IO_ERROR
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    if ledger != NULL:
+    if ledger != NULL and not ledger.last_known:     # else it may be another one with this id, created since
         if status == OK and last > ledger.last:
             ledger.last = last
         ledger.last_known = True

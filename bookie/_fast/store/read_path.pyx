@@ -423,7 +423,7 @@ cdef Status learn_lac(Reading* reading, int64_t ledger_id) noexcept nogil:
         status = last_lac(reading, ledger_id, last, &lac)
     pthread_mutex_lock(&shard.lock)
     ledger = ledger_find(&shard.ledgers, ledger_id)
-    if ledger != NULL and status == OK:
+    if ledger != NULL and not ledger.lac_known and status == OK:
         if lac > ledger.lac:
             ledger.lac = lac
         ledger.lac_known = True
