@@ -7,7 +7,6 @@ stopped. The compiled modules move the bytes, on threads that this module starts
 import errno
 import logging
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,7 +24,7 @@ from bookie._fast.store.ledger_table import LEDGER_BYTES
 from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.store.storage import DirectoryStore, StorageEngine
-from bookie.durable import make_directories
+from bookie.durable import make_directories, sync_directory
 from bookie.errors import StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
@@ -34,9 +33,10 @@ from bookie.storage.essential_threads import EssentialThreads
 from bookie.storage.flush_threads import FlushThreads
 from bookie.storage.index_mending import mend_index
 from bookie.storage.index_repair import IndexRepair
-from bookie.storage.layout import INDEX_NAME, current, journal_files, leftover_journal_files, next_log_id
+from bookie.storage.journals import open_journals
+from bookie.storage.layout import INDEX_NAME, current, next_log_id
 from bookie.storage.marks import find_marks
-from bookie.storage.recovery import Progress, RecoveryReport, Tolerance
+from bookie.storage.recovery import Progress, RecoveryReport, Tolerance, settle_tails
 from bookie.storage.replays import Replay
 from bookie.storage.reserved_blocks import give_back_blocks
 from bookie.storage.settings import JournalSettings, StorageSettings
@@ -141,6 +141,8 @@ class LedgerStorage:
             made = index / INDEX_NAME, self.storage.index_map_bytes
             self.repairs.append(IndexRepair(self.stores, store, Path(store.directory), *made))
         taken_over = any(was_taken_over(path / INDEX_NAME) for path in index_dirs)
+        for path in ledger_dirs:
+            sync_directory(path)  # the last process may have died before its marks were durable
         marks = find_marks(ledger_dirs, len(journal_dirs), taken_over=taken_over)
         self.checkpoints = Checkpointer(self.stores, interval_ms=self.storage.flush_interval_ms, marks=marks)
         tolerance = Tolerance(skip_damaged=self.storage.skip_damaged_journal or distrusted, same_boot=same_boot)
@@ -160,9 +162,11 @@ class LedgerStorage:
         self._limit_ledgers()
         checkpoints.catch_up = replay.go_on
         self._flush_at_start(checkpoints.flush_stores)
-        self._open_journals(journal_dirs)
+        opened = open_journals(self._journals, journal_dirs)
         # The marks now name the new, empty files, so older files, torn or not, are never replayed again.
         self.flushed = self._flush_at_start(checkpoints.flush_alone)
+        if not (self.flushed and opened):
+            settle_tails(report)
         count = len(self._directory_stores)
         for store in self._directory_stores:
             store.put_in_slices(self.storage.index_slice_ledgers, self.storage.index_pending_bytes // count)
@@ -277,15 +281,6 @@ class LedgerStorage:
                 raise
             return False
         return True
-
-    def _open_journals(self, journal_dirs: list[Path]) -> None:
-        for journal, directory in zip(self._journals, journal_dirs, strict=True):
-            for leftover in leftover_journal_files(directory):
-                leftover.unlink()
-            existing = journal_files(directory)
-            first = existing[-1] + 1 if existing else int(time.time() * 1000) + 1
-            if not journal.open(first, existing):
-                log.error("the journal disk is full: no file can be created yet", extra={"directory": directory})
 
     def start(self) -> None:
         """Start the journal, flush, read and index repair threads. The storage must be open."""

@@ -1,6 +1,7 @@
 """Replay of the journals at start: which files are read, from which offset, and which damage stops the bookie."""
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +22,7 @@ __all__ = [
     "Progress",
     "RecoveryReport",
     "replay_journal",
+    "settle_tails",
     "Tolerance",
 ]
 
@@ -45,7 +47,10 @@ STRICT = Tolerance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryReport:
-    """The result of a replay: the number of files, records of each kind, and bytes that were read."""
+    """The result of a replay: the number of files, records of each kind, and bytes that were read.
+
+    `tails` has, for each journal with records, the last file with any, and the offset where its last whole group ends.
+    """
 
     files: int = 0
     entries: int = 0
@@ -53,6 +58,7 @@ class RecoveryReport:
     skipped: int = 0
     refused: int = 0
     bytes: int = 0
+    tails: tuple[tuple[Path, int], ...] = ()
 
     def __add__(self, other: "RecoveryReport") -> "RecoveryReport":
         return RecoveryReport(
@@ -62,6 +68,7 @@ class RecoveryReport:
             skipped=self.skipped + other.skipped,
             refused=self.refused + other.refused,
             bytes=self.bytes + other.bytes,
+            tails=self.tails + other.tails,
         )
 
 
@@ -107,6 +114,7 @@ def replay_journal(
     report = RecoveryReport()
     held: list[Mark | None] = [None] * len(marks)
     torn: Path | None = None
+    tail: tuple[tuple[Path, int], ...] = ()
     done = 0
     for file_id in wanted:
         path = directory / f"{file_id:x}.txn"
@@ -123,6 +131,8 @@ def replay_journal(
             log.info("a journal file ends in a torn group file=%s at=%d", path, found["end"])
             if tolerance.same_boot and was_written(path, file_id, found["end"]):
                 _refuse_last(path, found["end"], skip_damaged=skip_damaged)
+        if (found["records"] or found["torn"]) and not found["damaged"]:
+            tail = ((path, found["end"]),)
         done += sizes[file_id]
         if progress is not None:
             progress(done, sum(sizes.values()))
@@ -134,7 +144,20 @@ def replay_journal(
             refused=found["refused"],
             bytes=max(found["end"] - start, 0),
         )
-    return report, held
+    return report + RecoveryReport(tails=tail), held
+
+
+def settle_tails(report: RecoveryReport) -> None:
+    """Cut off what follows the last whole group of each journal, and sync the file. Raises OSError.
+
+    Until marks move, these files are replayed again after a further crash, together with records of later files. So
+    what was read here must stay, though the last process may have died before it synced it; and a torn group, of
+    which nobody was told, must not stay before other records, where a replay takes it for damage.
+    """
+    for path, end in report.tails:
+        with path.open("r+b") as file:
+            file.truncate(end)
+            os.fsync(file.fileno())
 
 
 def note_held(held: list[Mark | None], first: Sequence[int], file_id: int, full: set[int]) -> None:

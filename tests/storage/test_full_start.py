@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bookie.storage.tools.check_journals import check_journals
 from tests.crash.small_disk import SmallDisk, Unavailable
 from tests.reference.storage import entry
 from tests.storage.opened import MIB, Opened
@@ -310,3 +311,40 @@ def test_b15_collection_makes_room_on_a_full_file_system(tmp_path: Path, kind: s
             one.stop()
     except Unavailable as reason:
         pytest.skip(f"NOT TESTED on {kind}: {reason}")
+
+
+@pytest.mark.parametrize("suffix", [".log", ".preparing"], ids=["ledger disk", "journal disk"])
+def test_a_torn_group_with_records_after_it(tmp_path: Path, faulty: ModuleType, suffix: str) -> None:
+    """A start on a full disk moves no mark, so a second crash leaves the torn group of the first one before records
+    of a later file. The next start serves all the same.
+    """
+    one = Opened(tmp_path)
+    for at in range(2):
+        one.direct.add(entry(1, at))
+        assert one.direct.commit()
+    one.crash()
+    (checked,) = check_journals(tmp_path / "journal-0" / "current")
+    with Path(checked.path).open("r+b") as file:
+        file.seek(checked.end - 4096 + 20)
+        file.write(b"torn")
+    faulty.plan("pwritev", "ENOSPC", times=-1, suffix=suffix)
+    one = Opened(tmp_path, files=faulty.FaultyFiles())
+    assert one.storage.full_directories()
+    faulty.clear()
+    group = one.direct.fence(1)
+    if suffix == ".log":
+        assert one.direct.commit()
+    else:
+        [committer] = one.storage._journals
+        journaling = threading.Thread(target=committer.run)
+        journaling.start()  # it makes the file
+        assert one.direct.wait(1, group, 60)
+        committer.stop()
+        journaling.join()
+    one.crash()
+    one = Opened(tmp_path)
+    assert [status(one, 1, at) for at in range(2)] == ["OK", "NO_ENTRY"]
+    state = one.direct.ledger(1)
+    assert state is not None
+    assert state.fenced
+    one.stop()
