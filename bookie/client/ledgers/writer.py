@@ -108,7 +108,8 @@ class LedgerWriter(DirectWrites):
             length=start.length,
             count_max=config.outstanding_max,
             bytes_max=config.outstanding_bytes_max,
-            record_bytes_max=config.frame_bytes_max - FRAME_OVERHEAD,
+            # A recovery copies what a bookie stored, which a writer with less overhead may have sent.
+            record_bytes_max=config.frame_bytes_max - (0 if self._recovers else FRAME_OVERHEAD),
             advanced=advanced,
             deferred=deferred_sync or self._recovers,
             judged=config.fault_domains_enforced,

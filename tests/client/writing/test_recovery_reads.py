@@ -5,6 +5,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.opening import Credentials, open_ledger
 from bookie.client.ledgers.read_ahead import ReadAhead
@@ -15,6 +17,8 @@ from tests.fixtures.bookies import BookieProcess
 
 OURS = Credentials(b"pw")
 PAYLOAD = b"late"
+V2_HEADER_BYTES = 28
+"""What the frame of an add in V2 has besides the entry: its length, the header and the master key."""
 READS_MAX = 4
 
 
@@ -130,3 +134,23 @@ def test_reads_are_limited_by_the_largest_entry() -> None:
     for _ in range(100):
         small.found(0)
     assert small.count == 10
+
+
+@pytest.mark.thorough
+def test_l3_the_largest_entry_that_a_bookie_takes(five: list[BookieProcess]) -> None:
+    """A writer that needs fewer bytes for the rest of a frame can store entries that are too large for our writers."""
+
+    async def scenario() -> None:
+        async with client(uri_of(five[0]), use_v2_wire_protocol=True) as c:
+            three = [bookie.id for bookie in five[:3]]
+            writer = await left_open(c, three, ())
+            overhead = V2_HEADER_BYTES + len(DIGEST.seal(writer.ledger, 1, b"", lac=0, length=0))
+            largest = bytes(c.context.config.frame_bytes_max - overhead)
+            stored = DIGEST.seal(writer.ledger, 1, largest, lac=0, length=len(PAYLOAD) + len(largest))
+            for bookie in three:
+                await c.context.bookies.add(bookie, writer.ledger, 1, stored, DIGEST.master_key)
+            known, _ = await open_ledger(c.context, writer.ledger, OURS, recovery=True)
+            assert known.metadata.last_entry == 1
+            await c.check(writer, [PAYLOAD, largest])
+
+    run(scenario())
