@@ -5,7 +5,7 @@ the space that they take is bounded, and nothing is lost (store.carry_over, jour
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -91,7 +91,11 @@ def write_round(one: Opened, number: int) -> None:
 
 def journal_bytes(root: Path) -> int:
     """Return the disk space that the journal takes."""
-    return sum(path.stat().st_blocks * 512 for path in (root / "journal-0/current").iterdir())
+    size = 0
+    for path in (root / "journal-0/current").iterdir():
+        with suppress(FileNotFoundError):  # it has just been given another name
+            size += path.stat().st_blocks * 512
+    return size
 
 
 def write_until(one: Opened, done: Callable[[], bool], resting: threading.Event | None = None) -> None:
