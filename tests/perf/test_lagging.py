@@ -1,7 +1,8 @@
 """The table of `perf.lagging`, and where its readers read."""
 
 from perf.lagging.__main__ import first_of_window, in_cache
-from perf.lagging.table import table
+from perf.lagging.table import RESULTS, table
+from perf.side_by_side.card import ROOT, newest_run
 from perf.side_by_side.sessions import ENTRY_BYTES
 
 
@@ -31,3 +32,10 @@ def test_medians_and_their_ratio() -> None:
         "| enough | 0.25 | random | 3,000 | 1,000 | 3.0 | 3.0 | 1.0 |",
         "| scarce | 0.25 | random | 2,000 | 4,000 | 0.5 | 2.0 | 4.0 |",
     ]
+
+
+def test_the_page_has_the_table_of_the_newest_run() -> None:
+    """No figure of the table is typed by hand."""
+    lines = table(newest_run(RESULTS.read_text().splitlines()))
+    assert len(lines) == 2 + 20
+    assert "\n".join(lines) in (ROOT / "perf/README.md").read_text()
