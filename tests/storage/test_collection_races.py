@@ -47,6 +47,29 @@ def test_b14_a_look_up_of_the_last_entry_of_a_deleted_ledger(tmp_path: Path, fau
     one.stop()
 
 
+def test_no_flush_waits_while_the_disk_frees_a_log(tmp_path: Path, faulty: ModuleType) -> None:
+    """Freeing the blocks of a log of a gigabyte takes a second. It happens when the last descriptor is closed."""
+    one = Collecting(tmp_path, files=faulty.FaultyFiles())
+    one.add(1, range(200))
+    one.restart()
+    one.delete(1)
+    log_id = one.closed()[0]
+    rule = faulty.plan("close", "STALL", suffix=f"/{log_id:x}.log", nth=2)  # the first one is after the look at its map
+    collecting = threading.Thread(target=one.collector.unlink_log, args=(log_id,))
+    collecting.start()
+    try:
+        assert faulty.wait_hit(rule, 60)
+        assert not (one.directory / f"{log_id:x}.log").exists()
+        one.add(2, range(3))
+        one.one.checkpoint()
+    finally:
+        faulty.release()
+        collecting.join()
+        faulty.clear()
+    one.check()
+    one.stop()
+
+
 @functools.cache
 def payload(ledger: int, at: int) -> bytes:
     """Return a payload that every reader can verify by itself."""

@@ -404,12 +404,18 @@ cdef Status remove_log(Compaction* compaction, uint32_t log_id, int64_t repairs,
     cdef char path[PATH_BYTES]
     cdef bint repaired
     cdef int rc = 0
+    cdef int fd
     snprintf(path, PATH_BYTES, "%s/%x.log", compaction.store.directory, log_id)
+    # While it is open, the file only loses its name. Its blocks are freed at the close, which can take a second, and
+    # for which no flush should wait.
+    fd = compaction.stores.ops.open(path, O_RDONLY | O_CLOEXEC, 0)
     pthread_mutex_lock(&compaction.store.writing)        # no repair begins meanwhile
     repaired = bk_load(&compaction.store.index.damage.repairs) != repairs
     if not repaired:
         rc = compaction.stores.ops.unlink(path)
     pthread_mutex_unlock(&compaction.store.writing)
+    if fd >= 0:
+        compaction.stores.ops.close(fd)
     if repaired:
         result.outcome = COLLECT_REPAIRED
         return OK
