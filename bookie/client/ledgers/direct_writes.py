@@ -5,7 +5,7 @@ Event loop, except `take_over` and what the adder does.
 
 import asyncio
 from abc import abstractmethod
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from bookie.client.ledgers.adds import Adds
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.ledgers.replacement import Replacer, still_open
 from bookie.client.ledgers.senders import EnsembleSender
-from bookie.errors import BookKeeperError, ClientClosed
+from bookie.errors import ClientClosed
 
 __all__ = ["DirectWrites", "Placed"]
 
@@ -58,11 +58,7 @@ class DirectWrites(Adds):
         """Acknowledge what is complete."""
 
     @abstractmethod
-    def _fail(self, error: BookKeeperError) -> None:
-        """Fail all pending adds, and accept no more."""
-
-    @abstractmethod
-    def _or_give_up(self) -> AbstractAsyncContextManager[None]:
+    def _or_give_up(self) -> AbstractContextManager[None]:
         """Return a block that ends the ledger on any exception."""
 
     @property
@@ -87,10 +83,7 @@ class DirectWrites(Adds):
             raise ClientClosed(f"ledger {self.ledger}: the client is closed") from error
 
     def _taken_over(self) -> None:
-        try:
-            self._send()
-        except ClientClosed as error:
-            self._fail(error)
+        self._send()
         self._release()
         if not self._window.count:
             self._backpressure.made()
@@ -123,7 +116,7 @@ class DirectWrites(Adds):
         window = self._window
         assert self._loop is not None
         since_s = self._loop.time()
-        async with self._or_give_up():
+        with self._or_give_up():
             await still_open(self._store, self.known, lambda: window.error is not None)
         if window.error is not None or window.holding or self._replacer.waiting:
             return None

@@ -11,8 +11,8 @@ entries before it are and no bookie is being replaced. The LAC then rises to thi
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ from bookie.client.ledgers.replacement import InMemory, InStore, Replacer, still
 from bookie.client.ledgers.senders import EnsembleSender
 from bookie.client.ledgers.throttle import Backpressure, RateLimit
 from bookie.client.wire.flags import Flags
+from bookie.client.wire.v2 import WireV2
+from bookie.client.wire.v3 import WireV3
 from bookie.errors import (
     AddQuorumTimeout,
     BookieReadOnly,
@@ -51,7 +53,7 @@ __all__ = ["LedgerWriter", "Recovered"]
 log = logging.getLogger(__name__)
 
 FRAME_OVERHEAD = 128
-"""The most bytes that a request needs besides its entry."""
+"""The most bytes that a frame needs besides its entry, so that any client can write, read and copy what is added."""
 ENDS_THE_LEDGER = frozenset({IllegalOperation.code, LedgerFenced.code, UnauthorizedAccess.code})
 RESEND_BYTES = 1 << 20
 """The approximate size of the pieces in which pending entries are sent to a new bookie."""
@@ -108,8 +110,7 @@ class LedgerWriter(DirectWrites):
             length=start.length,
             count_max=config.outstanding_max,
             bytes_max=config.outstanding_bytes_max,
-            # A recovery copies what a bookie stored, which a writer with less overhead may have sent.
-            record_bytes_max=config.frame_bytes_max - (0 if self._recovers else FRAME_OVERHEAD),
+            record_bytes_max=config.frame_bytes_max - self._overhead(),
             advanced=advanced,
             deferred=deferred_sync or self._recovers,
             judged=config.fault_domains_enforced,
@@ -194,6 +195,14 @@ class LedgerWriter(DirectWrites):
         """Set the payload bytes of the ledger that precede the next entry."""
         self._window.length = length
 
+    def _overhead(self) -> int:
+        """Return what an add needs besides its entry. A recovery also copies larger entries than our own, which a
+        client stored that needs less.
+        """
+        if not self._recovers:
+            return FRAME_OVERHEAD
+        return (WireV2 if self._config.use_v2_wire_protocol else WireV3).add_overhead_max
+
     def _explain(self, entry: int, error: Exception) -> Exception:
         return type(error)(f"ledger {self.ledger}, entry {entry}: {error}")
 
@@ -217,13 +226,14 @@ class LedgerWriter(DirectWrites):
         window, senders = self._window, self._senders
         if window.error is not None or self._loop is None:
             return
-        if window.unsent:  # without adds no bookie needs to be replaced
-            self._replace()
         now = self._loop.time()
-        while not any(sender.full for sender in senders) and window.take(now):
-            for sender in senders:
-                if (records := window.batch(sender.index)) is not None:
-                    sender.send(records)
+        with self._or_give_up():
+            if window.unsent:  # without adds no bookie needs to be replaced
+                self._replace()
+            while not any(sender.full for sender in senders) and window.take(now):
+                for sender in senders:
+                    if (records := window.batch(sender.index)) is not None:
+                        sender.send(records)
 
     def _resend(self, sender: EnsembleSender, entries: NDArray[np.int64]) -> None:
         step = max(1, RESEND_BYTES * self._window.count // max(1, self._window.bytes))
@@ -318,7 +328,7 @@ class LedgerWriter(DirectWrites):
             self._spawn(self._change_ensemble())
 
     async def _change_ensemble(self) -> None:
-        async with self._or_give_up():
+        with self._or_give_up():
             await self._replacer.run(self.known)
             if self._window.error is None:
                 self._adopt()
@@ -357,7 +367,7 @@ class LedgerWriter(DirectWrites):
             self._spawn(self._make_sure())
 
     async def _make_sure(self) -> None:
-        async with self._or_give_up():
+        with self._or_give_up():
             await still_open(self._store, self.known, lambda: self._window.error is not None)
         self._doubts -= 1
         self._go_on()
@@ -376,11 +386,13 @@ class LedgerWriter(DirectWrites):
             for sender in self._senders:
                 sender.retire()
 
-    @asynccontextmanager
-    async def _or_give_up(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _or_give_up(self) -> Iterator[None]:
         """End the ledger on any exception in the block, since adds wait for the work in it."""
         try:
             yield
+        except ClientClosed as error:
+            self._fail(error)
         except BookKeeperError as error:
             self._give_up(error)
         except Exception as error:

@@ -41,6 +41,8 @@ class WireV2:
     cut = staticmethod(framing_v2.cut)
     batch_op = OP_BATCH_READ
     by_transaction = False
+    add_overhead_max = 24
+    """The bytes of an add besides its entry, and the length words of both."""
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max

@@ -38,6 +38,8 @@ class WireV3:
     cut = staticmethod(framing_v3.cut)
     batch_op: int = pb.BATCH_READ_ENTRY
     by_transaction = True
+    add_overhead_max = 79
+    """The most bytes of an add besides its entry, and the length words of both: each id with all its bytes."""
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
+from bookie.client.bookies import BookieClient
 from bookie.client.config import ClientConfig
+from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.client.ledgers.opening import Credentials, open_ledger
 from bookie.client.ledgers.read_ahead import ReadAhead
 from bookie.client.ledgers.writer import LedgerWriter
 from bookie.client.wire.answers_v3 import ReadAnswer
+from bookie.client.wire.v2 import WireV2
+from bookie.client.wire.v3 import WireV3
+from bookie.errors import LedgerRecoveryError
 from tests.client.writing.cluster import DIGEST, Client, client, run, uri_of
 from tests.fixtures.bookies import BookieProcess
 
 OURS = Credentials(b"pw")
 PAYLOAD = b"late"
-V2_HEADER_BYTES = 28
-"""What the frame of an add in V2 has besides the entry: its length, the header and the master key."""
 READS_MAX = 4
 
 
@@ -137,20 +140,31 @@ def test_reads_are_limited_by_the_largest_entry() -> None:
 
 
 @pytest.mark.thorough
-def test_l3_the_largest_entry_that_a_bookie_takes(five: list[BookieProcess]) -> None:
-    """A writer that needs fewer bytes for the rest of a frame can store entries that are too large for our writers."""
+@pytest.mark.parametrize(("v2", "more"), [(True, 0), *((False, more) for more in (0, 1, 20, 40, 55))])
+def test_l3_the_largest_entries(five: list[BookieProcess], v2: bool, more: int) -> None:
+    """A writer that needs fewer bytes for the rest of a frame can store entries that are too large for our writers. A
+    recovery copies them while they fit into its own frames, and otherwise ends with an error that says what to do.
+    """
 
     async def scenario() -> None:
-        async with client(uri_of(five[0]), use_v2_wire_protocol=True) as c:
+        async with client(uri_of(five[0])) as c:
             three = [bookie.id for bookie in five[:3]]
             writer = await left_open(c, three, ())
-            overhead = V2_HEADER_BYTES + len(DIGEST.seal(writer.ledger, 1, b"", lac=0, length=0))
-            largest = bytes(c.context.config.frame_bytes_max - overhead)
+            wire: type[WireV2 | WireV3] = WireV2 if v2 else WireV3
+            header = LENGTH_PREFIX + len(DIGEST.seal(writer.ledger, 1, b"", lac=0, length=0))
+            largest = bytes(c.context.config.frame_bytes_max - wire.add_overhead_max - header + more)
             stored = DIGEST.seal(writer.ledger, 1, largest, lac=0, length=len(PAYLOAD) + len(largest))
-            for bookie in three:
-                await c.context.bookies.add(bookie, writer.ledger, 1, stored, DIGEST.master_key)
-            known, _ = await open_ledger(c.context, writer.ledger, OURS, recovery=True)
-            assert known.metadata.last_entry == 1
-            await c.check(writer, [PAYLOAD, largest])
+            settings = replace(c.context.config, use_v2_wire_protocol=True, frame_bytes_max=len(stored) + 100)
+            store: Any = c.context.metadata
+            async with BookieClient(settings, store.info) as roomy:
+                for bookie in three:
+                    await roomy.add(bookie, writer.ledger, 1, stored, DIGEST.master_key)
+        async with client(uri_of(five[0]), use_v2_wire_protocol=v2) as c:
+            if more:
+                with pytest.raises(LedgerRecoveryError, match=r"nettyMaxFrameSizeBytes|raise that limit"):
+                    await open_ledger(c.context, writer.ledger, OURS, recovery=True)
+            else:
+                known, _ = await open_ledger(c.context, writer.ledger, OURS, recovery=True)
+                assert known.metadata.last_entry == 1
 
     run(scenario())

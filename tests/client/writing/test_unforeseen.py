@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bookie.client.bookies.stores import MetadataStore
+from bookie.client.ledgers.senders import EnsembleSender
 from bookie.errors import BookieUnavailable, LedgerClosed, MetadataStoreError, WriteError
 from bookie.metadata.records.ledger_metadata import LedgerState
 from tests.client.writing.cluster import client, run, uri_of
@@ -13,12 +14,14 @@ from tests.fixtures.bookies import BookieProcess
 DEAD = "127.0.0.1:1"
 
 
+def fails(*_: Any, **__: Any) -> Any:
+    """Raise an unexpected error."""
+    raise ValueError("not foreseen")
+
+
 @pytest.mark.thorough
 def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: pytest.MonkeyPatch) -> None:
     """A placement policy that fails ends the pending adds, and the ledger is closed at its LAC."""
-
-    def fails(*_: Any, **__: Any) -> str:
-        raise ValueError("not foreseen")
 
     async def scenario() -> None:
         async with client(uri_of(five[0])) as c:
@@ -29,6 +32,23 @@ def test_no_other_bookie_can_be_chosen(five: list[BookieProcess], monkeypatch: p
             with pytest.raises(LedgerClosed):
                 await writer.append(b"two")
             assert (await writer.close()).state is LedgerState.CLOSED
+
+    run(scenario())
+
+
+@pytest.mark.thorough
+def test_an_add_that_cannot_be_sent(five: list[BookieProcess], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error where nobody awaits it fails the adds, which would wait for ever otherwise."""
+
+    async def scenario() -> None:
+        async with client(uri_of(five[0])) as c:
+            writer = await c.create((2, 2, 2), [five[0].id, five[1].id])
+            await writer.append(b"one")
+            with monkeypatch.context() as patched:
+                patched.setattr(EnsembleSender, "send", fails)
+                with pytest.raises(WriteError, match="not foreseen"):
+                    await writer.append(b"two")
+            assert (await writer.close()).last_entry == 0
 
     run(scenario())
 
