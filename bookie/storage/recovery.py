@@ -49,7 +49,7 @@ STRICT = Tolerance()
 class RecoveryReport:
     """The result of a replay: the number of files, records of each kind, and bytes that were read.
 
-    `tails` has, for each journal with records, the last file with any, and the offset where its last whole group ends.
+    `tails` has the last file with records of each journal, and where a torn group at its end begins, or None.
     """
 
     files: int = 0
@@ -58,7 +58,7 @@ class RecoveryReport:
     skipped: int = 0
     refused: int = 0
     bytes: int = 0
-    tails: tuple[tuple[Path, int], ...] = ()
+    tails: tuple[tuple[Path, int | None], ...] = ()
 
     def __add__(self, other: "RecoveryReport") -> "RecoveryReport":
         return RecoveryReport(
@@ -114,7 +114,7 @@ def replay_journal(
     report = RecoveryReport()
     held: list[Mark | None] = [None] * len(marks)
     torn: Path | None = None
-    tail: tuple[tuple[Path, int], ...] = ()
+    tail: tuple[tuple[Path, int | None], ...] = ()
     done = 0
     for file_id in wanted:
         path = directory / f"{file_id:x}.txn"
@@ -132,7 +132,7 @@ def replay_journal(
             if tolerance.same_boot and was_written(path, file_id, found["end"]):
                 _refuse_last(path, found["end"], skip_damaged=skip_damaged)
         if (found["records"] or found["torn"]) and not found["damaged"]:
-            tail = ((path, found["end"]),)
+            tail = ((path, found["end"] if found["torn"] else None),)
         done += sizes[file_id]
         if progress is not None:
             progress(done, sum(sizes.values()))
@@ -148,15 +148,16 @@ def replay_journal(
 
 
 def settle_tails(report: RecoveryReport) -> None:
-    """Cut off what follows the last whole group of each journal, and sync the file. Raises OSError.
+    """Cut off a torn group at the end of each journal, and sync the file. Raises OSError.
 
     Until marks move, these files are replayed again after a further crash, together with records of later files. So
     what was read here must stay, though the last process may have died before it synced it; and a torn group, of
     which nobody was told, must not stay before other records, where a replay takes it for damage.
     """
-    for path, end in report.tails:
+    for path, torn_at in report.tails:
         with path.open("r+b") as file:
-            file.truncate(end)
+            if torn_at is not None:
+                file.truncate(torn_at)
             os.fsync(file.fileno())
 
 
