@@ -267,7 +267,7 @@ def play(runtime: Runtime, seed: int, planted: Planted = NOTHING, *, traced: boo
     outcome.findings = [line.removeprefix("FINDING ") for line in lines if line.startswith("FINDING ")]
     code = os.waitstatus_to_exitcode(status)
     outcome.unfinished = UNFINISHED in lines
-    if code in (-signal.SIGPROF, -signal.SIGKILL) and outcome.steps > LONG_STEPS:
+    if code in (-signal.SIGPROF, -signal.SIGKILL) and outcome.steps > LONG_STEPS and not runtime.finding():
         outcome.unfinished = True
         outcome.findings.clear()
     elif code != 0 and not outcome.findings:

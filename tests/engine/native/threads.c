@@ -37,10 +37,15 @@ int chance(int64_t of_1000)
     return of_1000 > 0 && (int64_t)(draw() % 1000) < of_1000;
 }
 
+static void found(const char *finding)
+{
+    snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
+}
+
 void finish(int status, const char *finding)
 {
     if (finding)
-        snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
+        found(finding);
     reset_end(status);
     abort();
 }
@@ -156,10 +161,9 @@ static void pause_somebody(void)
 
 static void __attribute__((noreturn)) goes_round(void)
 {
-    const char *finding = "a thread goes round without waiting for anything";
+    found("a thread goes round without waiting for anything");
     if (self->process == 0)
-        finish(STUCK, finding);
-    snprintf(shared->finding, sizeof(shared->finding), "%s", finding);
+        finish(STUCK, NULL);
     die(STUCK);
 }
 
