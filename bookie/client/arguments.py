@@ -9,7 +9,10 @@ from typing import Any
 
 from bookie.errors import IncorrectParameter
 
-__all__ = ["binary", "custom_metadata", "flag", "integer", "integers"]
+__all__ = ["binary", "custom_metadata", "flag", "IDS_END", "integer", "integers"]
+
+IDS_END = 1 << 63
+"""Ids of ledgers and of entries are below this."""
 
 
 def integer(name: str, value: Any) -> int:

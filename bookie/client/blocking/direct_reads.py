@@ -16,6 +16,7 @@ from bookie._fast.client.direct_link import LATE, DirectLink
 from bookie._fast.client.payload_block import PayloadBlock
 from bookie.client.aio.reading import Batches as AioBatches
 from bookie.client.aio.reading import Reading
+from bookie.client.arguments import IDS_END
 from bookie.client.blocking.batches import LoopSource
 from bookie.client.bookies import BookieClient
 from bookie.client.direct.limits import step_limit_s
@@ -32,7 +33,7 @@ __all__ = ["DirectReads"]
 
 ROUTE_S, LIMITED_ROUTE_S = 1.0, 0.05
 """How long a route is used before the event loop is asked again, in seconds; the second if it cannot serve all."""
-NO_LAST = 2**63 - 1
+NO_LAST = IDS_END - 1
 
 Got = tuple[int, memoryview, NDArray[np.int64], int | None]
 """First entry, run, offsets and LAC of a response to a batch read."""

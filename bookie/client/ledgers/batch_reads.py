@@ -5,6 +5,7 @@ Single reads are used when entries are striped (ensemble > write quorum), when b
 bookie with the entries supports batch reads, or when those that do have no good answer. The result is the same.
 """
 
+from bookie.client.arguments import IDS_END
 from bookie.client.config import ClientConfig
 from bookie.client.contracts import Bookies, Fallback
 from bookie.client.entries.batch import StoredBatch
@@ -19,8 +20,6 @@ __all__ = ["BatchReads"]
 
 COUNT_MAX = 2**31 - 1
 """The largest count that fits into the request."""
-ENTRY_MAX = 2**63 - 1
-"""The largest id of an entry."""
 
 
 class BatchReads:
@@ -60,7 +59,7 @@ class BatchReads:
         at `max_size` bytes of the response, which are at most a frame.
         """
         segment, segment_last = self._view.segment_at(first)
-        ends = [end for end in (last, segment_last, ENTRY_MAX) if end is not None]
+        ends = [end for end in (last, segment_last, IDS_END - 1) if end is not None]
         # Behind the end of a closed ledger, one entry is asked for, so that a bookie says that it does not exist.
         count = max(1, min(max_count or COUNT_MAX, COUNT_MAX, *(end - first + 1 for end in ends)))
         size = min(max_size, self._bytes_max) if max_size > 0 else self._bytes_max

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bookie.client.arguments import IDS_END
 from bookie.client.ledgers.context import ClientContext
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.errors import BookKeeperError, IncorrectParameter, LedgerExists, NotEnoughBookies
@@ -39,7 +40,7 @@ class NewLedger:
             raise IncorrectParameter(
                 "ensemble size, write quorum and ack quorum must be E >= W >= A >= 1, not {}, {}, {}".format(*sizes)
             )
-        if self.ledger is not None and not 0 <= self.ledger < 1 << 63:
+        if self.ledger is not None and not 0 <= self.ledger < IDS_END:
             raise IncorrectParameter(f"ledger id {self.ledger} must be at least 0 and less than 2**63")
 
 

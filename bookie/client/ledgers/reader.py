@@ -5,7 +5,7 @@ Error texts name the ledger, the entry and the bookies. Any read may raise Incor
 its range, and ReadError if an entry above the LAC is requested. Reads raise the handle's LAC and never lower it.
 """
 
-from bookie.client.arguments import integer
+from bookie.client.arguments import IDS_END, integer
 from bookie.client.entries.digest import Digest
 from bookie.client.entries.verified import Entry, EntryBatch
 from bookie.client.ledgers.batch_reads import BatchReads
@@ -23,8 +23,6 @@ from bookie.metadata.records.ledger_metadata import LedgerMetadata
 __all__ = ["LedgerReader"]
 
 MIB = 1 << 20
-IDS_END = 1 << 63
-"""Ids of entries are below this."""
 
 
 class LedgerReader:

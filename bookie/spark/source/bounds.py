@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bookie.client.arguments import IDS_END
 from bookie.spark.source.ranges import Range
 
 __all__ = ["Bounds"]
-
-IDS_END = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
