@@ -12,7 +12,7 @@ import pytest
 
 from bookie.storage.settings import MIB
 from tests.hostile.local import STOP_S, LocalBookie, local_bookie
-from tests.hostile.peer import read
+from tests.hostile.peer import Peer, read
 from tests.hostile.wires import checked, fill, stored
 
 COLD = 1
@@ -81,3 +81,43 @@ def test_a_full_queue_has_room_for_who_has_nothing_else_waiting(
             faulty.release()
             assert checked(COLD, ENTRIES - 1, [victim.answer().body]) == (COLD, ENTRIES - 1, 1)
         assert sorted(flood.answer().code for _ in range(60)) == [0] * 40 + [106] * 20
+
+
+def wait_with_reads(bookie: LocalBookie, faulty: ModuleType, peer: Peer, first: int, count: int) -> None:
+    """Stall the disk and have it owe the peer so many reads, the first of which a thread has begun."""
+    stall = faulty.plan("pread", "STALL", suffix=".log")
+    peer.send(*(read(COLD, first + 22 * at) for at in range(count)))
+    assert faulty.wait_hit(stall, STOP_S)
+    bookie.until("read_pool_queued", lambda waiting: waiting == count - 1)
+
+
+def test_nothing_is_read_for_a_peer_that_is_gone(bookie: LocalBookie, faulty: ModuleType) -> None:
+    """The reads that wait are dropped with their connection while the disk stalls, and those of others are served."""
+    with bookie.peer() as victim:
+        for at in range(3):
+            with bookie.peer() as gone:
+                wait_with_reads(bookie, faulty, gone, 10 + 100 * at, 20)
+                if at == 2:
+                    victim.send(read(COLD, ENTRIES - 1))
+                    bookie.until("read_pool_queued", lambda waiting: waiting == 20)
+                gone.abort()
+            bookie.until("reads_in_progress", lambda under_way: under_way < 20)
+            assert bookie.stat("read_pool_queued") == (at == 2)
+            assert bookie.stat("reads_in_progress") == 1 + (at == 2)
+            faulty.clear()
+            bookie.until("reads_in_progress", lambda under_way: under_way == 0)
+        assert checked(COLD, ENTRIES - 1, [victim.answer().body]) == (COLD, ENTRIES - 1, 1)
+        bookie.until("read_pool_jobs", lambda jobs: jobs == 0)
+        assert bookie.stat("input_buffer_bytes") == 0
+
+
+def test_a_stop_reads_nothing_more(bookie: LocalBookie, faulty: ModuleType) -> None:
+    """A stop that cannot wait any longer closes the connections, and only the read that has begun is finished."""
+    with bookie.peer() as peer:
+        wait_with_reads(bookie, faulty, peer, 10, 30)
+        served = bookie.stat("read_pool_served")
+        bookie.port.stop(0.0)
+        assert bookie.stat("read_pool_queued") == 0
+        faulty.clear()
+        bookie.storage.stop()
+        assert bookie.stat("read_pool_served") == served + 1

@@ -4,7 +4,7 @@ from bookie._fast.base.sync cimport bk_add
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_close
 from bookie._fast.server.addresses cimport Address, address_leave
 from bookie._fast.server.admission cimport urgent_leaves
-from bookie._fast.server.connection cimport conn_drop, conn_release
+from bookie._fast.server.connection cimport conn_awaited, conn_drop, conn_release
 from bookie._fast.server.gate cimport gate_closed
 from bookie._fast.server.long_polls cimport polls_cancel
 from bookie._fast.server.rejections cimport (
@@ -17,6 +17,8 @@ from bookie._fast.server.rejections cimport (
     reject,
 )
 from bookie._fast.server.turn cimport LINE_NONE
+from bookie._fast.store.gather cimport answer_begin
+from bookie._fast.store.read_pool cimport PoolJob, pool_free, pool_withdraw
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -69,6 +71,20 @@ cdef void end_tls(IoLoop* loop, Conn* conn) noexcept nogil:
     conn.tls = NULL
 
 
+cdef void withdraw_reads(IoLoop* loop, Conn* conn) noexcept nogil:
+    """Take its reads that wait for the disk out of the read pool: others need the disk, and a stop need not wait."""
+    cdef PoolJob* job = pool_withdraw(loop.pool, &conn.read_queue)
+    cdef PoolJob* following
+    while job != NULL:
+        following = job.next
+        answer_begin(&job.answer, &job.request)
+        conn_awaited(conn, &job.request, &job.answer)
+        conn.refs -= 1
+        loop.inbox.owed -= 1
+        pool_free(loop.pool, job)
+        job = following
+
+
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     """Close the socket now; the memory is freed when the last response that refers to it has arrived."""
     if conn.fd < 0:
@@ -82,6 +98,7 @@ cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:
     leave(loop, conn.address)
     conn.address = NULL
     conn.refs -= polls_cancel(&loop.polls, &conn.polls)
+    withdraw_reads(loop, conn)
     conn_drop(conn)
     gate_closed(loop, conn)
     if not conn.dirty and conn.turn.line == LINE_NONE:

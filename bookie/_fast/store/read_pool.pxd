@@ -50,6 +50,9 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
 # in total, or are owed to the inbox; fences, high priority, and the only job of its queue have higher limits. The
 # inbox gets the job back with its answer, and owns it then (`pool_free`).
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil
+# Take back the jobs of a queue that no thread has begun, because nobody waits for them any more. Return them linked by
+# `next`, for the caller to free; what their inbox is owed is the caller's to correct as well.
+cdef PoolJob* pool_withdraw(ReadPool* pool, ReadQueue* queue) noexcept nogil
 # Free a job whose answer was released. Any thread.
 cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil
 

@@ -57,11 +57,24 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
 cdef void line_up(ReadPool* pool, ReadQueue* queue) noexcept nogil:
     """Put a queue that is not empty at the end of the line. With the lock."""
     queue.next = NULL
+    queue.previous = pool.last
     if pool.last == NULL:
         pool.first = queue
     else:
         pool.last.next = queue
     pool.last = queue
+
+
+cdef void leave_line(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+    """Remove a queue from the line. With the lock."""
+    if queue.previous != NULL:
+        queue.previous.next = queue.next
+    else:
+        pool.first = queue.next
+    if queue.next != NULL:
+        queue.next.previous = queue.previous
+    else:
+        pool.last = queue.previous
 
 
 cdef void push(ReadPool* pool, ReadQueue* queue, PoolJob* job) noexcept nogil:
@@ -82,9 +95,7 @@ cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
     if queue == NULL:
         return NULL
     job = <PoolJob*> queue.first
-    pool.first = queue.next
-    if pool.first == NULL:
-        pool.last = NULL
+    leave_line(pool, queue)
     bk_store_pointer(&queue.first, job.next)
     if job.next != NULL:
         line_up(pool, queue)
@@ -132,6 +143,23 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* q
     elif inbox != NULL:
         inbox.owed += 1
     return status
+
+
+cdef PoolJob* pool_withdraw(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+    cdef PoolJob* first
+    cdef PoolJob* job
+    if bk_load_pointer(&queue.first) == NULL:
+        return NULL              # nobody adds to it meanwhile
+    pthread_mutex_lock(&pool.lock)
+    first = job = <PoolJob*> queue.first
+    if first != NULL:
+        leave_line(pool, queue)
+        bk_store_pointer(&queue.first, NULL)
+    while job != NULL:
+        bk_store(&pool.queued, pool.queued - 1)
+        job = job.next
+    pthread_mutex_unlock(&pool.lock)
+    return first
 
 
 cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
@@ -218,12 +246,19 @@ cdef class ReadPoolWorkers:
                 index_reader_free(readers[i])
 
     def stop(self) -> None:
-        """Serve the queued reads, then end the threads."""
+        """Serve the queued reads, except those ahead of readers, then end the threads."""
+        cdef PoolJob* job
+        cdef PoolJob* following
         with nogil:
             pthread_mutex_lock(&self.pool.lock)
-            self.pool.stopping = True
+            self.pool.stopping = True        # from now on, nothing is added to any queue
             pthread_cond_broadcast(&self.pool.filled)
             pthread_mutex_unlock(&self.pool.lock)
+            job = pool_withdraw(&self.pool, &self.pool.ahead)
+            while job != NULL:
+                following = job.next
+                pool_free(&self.pool, job)
+                job = following
 
     def stats(self) -> dict[str, int]:
         return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served),

@@ -3,4 +3,5 @@
 cdef struct ReadQueue:
     void* first              # the oldest PoolJob
     void* last
-    ReadQueue* next          # the queue whose turn comes after this one's
+    ReadQueue* next          # the queue whose turn comes after this one's, and the one before
+    ReadQueue* previous
