@@ -1,9 +1,10 @@
 """Accepts connections within their limits and hands them to the I/O loops. Runs on the loop's thread."""
-from libc.errno cimport EMFILE, ENFILE, errno
+from libc.errno cimport EMFILE, ENFILE, ENOBUFS, ENOMEM, errno
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 from posix.resource cimport RLIMIT_NOFILE, getrlimit, rlimit
 
+from bookie._fast.base.epoll cimport EPOLLIN, EPOLL_CTL_ADD, EPOLL_CTL_DEL, epoll_ctl, epoll_event
 from bookie._fast.base.sync cimport bk_add, bk_load, bk_store, now_ns, pthread_mutex_lock, pthread_mutex_unlock
 from bookie._fast.base.waker cimport waker_wake
 from bookie._fast.server.addresses cimport ADDRESS_BYTES, Address, address_bytes, address_enter
@@ -45,6 +46,7 @@ cdef extern from "<fcntl.h>" nogil:
 
 cdef enum:
     ACCEPT_BATCH = 16            # in a round; in a flood, further connections wait in the backlog
+    PAUSE_NS = 100000000         # after a connection that could not be accepted
 
 
 cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
@@ -116,6 +118,37 @@ cdef Address* admit(IoLoop* loop, int fd, const uint8_t* ip) noexcept nogil:
     return address
 
 
+cdef void pause(IoLoop* loop) noexcept nogil:
+    """Leave the backlog alone for a while: who waits in it would wake the loop again at once, in vain."""
+    if epoll_ctl(loop.epoll, EPOLL_CTL_DEL, loop.listener, NULL) == 0:
+        loop.accept_due = loop.now + PAUSE_NS
+
+
+cdef void end_pause(IoLoop* loop) noexcept nogil:
+    cdef epoll_event event
+    if loop.accept_due == 0 or loop.now < loop.accept_due:
+        return
+    loop.accept_due = 0
+    event.events = EPOLLIN
+    event.data.ptr = loop
+    if bk_load(&loop.stopping) == 0 and epoll_ctl(loop.epoll, EPOLL_CTL_ADD, loop.listener, &event) != 0:
+        loop.accept_due = loop.now + PAUSE_NS
+
+
+cdef bint refuse_one(IoLoop* loop) noexcept nogil:
+    """Refuse one connection with the descriptor kept for this. Return False if it is lost to another thread."""
+    cdef int fd
+    if loop.spare_fd < 0:
+        return False
+    c_close(loop.spare_fd)
+    fd = accept4(loop.listener, NULL, NULL, SOCK_CLOEXEC)
+    if fd >= 0:
+        c_close(fd)
+        loop.stats.refused += 1
+    loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
+    return fd >= 0 or loop.spare_fd >= 0
+
+
 cdef void accept_some(IoLoop* loop) noexcept nogil:
     cdef sockaddr_storage peer
     cdef unsigned int size
@@ -128,14 +161,8 @@ cdef void accept_some(IoLoop* loop) noexcept nogil:
         size = sizeof(peer)
         fd = accept4(loop.listener, <sockaddr*> &peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)
         if fd < 0:
-            if (errno == EMFILE or errno == ENFILE) and loop.spare_fd >= 0:
-                # Refuse one connection with the descriptor kept for this, instead of spinning on the listener.
-                c_close(loop.spare_fd)
-                fd = accept4(loop.listener, NULL, NULL, SOCK_CLOEXEC)
-                if fd >= 0:
-                    c_close(fd)
-                    loop.stats.refused += 1
-                loop.spare_fd = c_open("/dev/null", O_RDONLY | O_CLOEXEC)
+            if errno == ENOBUFS or errno == ENOMEM or ((errno == EMFILE or errno == ENFILE) and not refuse_one(loop)):
+                pause(loop)
             return
         address_bytes(&peer, ip)
         address = admit(loop, fd, ip)

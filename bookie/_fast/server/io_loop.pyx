@@ -32,7 +32,7 @@ from bookie._fast.base.waker cimport waker_clear, waker_init, waker_wake
 from bookie._fast.cache.write cimport half_taken
 from bookie._fast.journal.commit cimport journal_commit, journal_idle, journal_kick
 from bookie._fast.journal.state cimport Journal
-from bookie._fast.server.accepting cimport accept_some, take_handed
+from bookie._fast.server.accepting cimport accept_some, end_pause, take_handed
 from bookie._fast.server.access_log cimport AccessLogBuffer
 from bookie._fast.server.awaited cimport drop_acks, serve_acks, serve_inbox, serve_policy, serve_polls
 from bookie._fast.server.connection cimport Conn, conn_goes_on, conn_release
@@ -203,19 +203,23 @@ cdef void ask_for_flush(IoLoop* loop) noexcept nogil:
             store_request_room(loop.stores, store)
 
 
+cdef inline int sooner_ms(int left, int64_t due, int64_t now) noexcept nogil:
+    """Return the shorter of `left`, which may be -1, and the time until `due`; 0 for `due` is never."""
+    cdef int until = <int> ((due - now) // 1000000) + 1 if due > now else 0
+    return left if due == 0 or 0 <= left < until else until
+
+
 cdef int patience_ms(const IoLoop* loop) noexcept nogil:
     """Return how long the loop may sleep if nothing happens; -1 without limit."""
     cdef int64_t now
-    cdef int left, late
+    cdef int left
     if loop.dirty != NULL or loop.more_acks or not turns_none(loop) or (loop.polls.count and bk_load(&loop.stopping)):
         return 0
-    if loop.polls.count == 0 and loop.late_check == 0:
+    if loop.polls.count == 0 and loop.late_check == 0 and loop.accept_due == 0:
         return TICK_MS if loop.stalled else HANDSHAKE_TICK_MS if loop.handshaking else -1
     now = now_ns()
-    left = polls_timeout_ms(&loop.polls, now)
-    if loop.late_check:
-        late = <int> ((loop.late_check - now) // 1000000) + 1 if loop.late_check > now else 0
-        left = late if left < 0 or late < left else left
+    left = sooner_ms(polls_timeout_ms(&loop.polls, now), loop.late_check, now)
+    left = sooner_ms(left, loop.accept_due, now)
     if loop.handshaking and (left < 0 or left > HANDSHAKE_TICK_MS):
         left = HANDSHAKE_TICK_MS
     return TICK_MS if loop.stalled and (left < 0 or left > TICK_MS) else left
@@ -301,6 +305,7 @@ cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nog
     serve_turns(loop)
     settle_all(loop)
     ask_for_flush(loop)
+    end_pause(loop)
     close_late(loop)
     close_revoked(loop)
     expire_handshakes(loop)

@@ -38,6 +38,7 @@ cdef struct IoLoop:
     Waker waker
     int listener             # -1 if another loop accepts for this one
     int spare_fd             # closed for a moment when descriptors run out
+    int64_t accept_due       # when to accept again after a lack of descriptors or memory; 0: no pause
     Storage* stores
     ReadPool* pool
     const NetLimits* limits
