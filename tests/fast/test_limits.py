@@ -236,3 +236,10 @@ def test_every_byte_out_is_counted(tmp_path: Path) -> None:
             assert other.ask(read(1, 300)).code == 2
         bookie.until("bytes_out", lambda count: count >= received + 28)
         assert bookie.stat("bytes_out") == received + 28
+        with bookie.peer() as modern:
+            v3.send(modern, *(v3.batch3(1, 0, maxCount=200) for _ in range(20)))
+            for _ in range(20):
+                (size,) = struct.unpack(">i", modern.take(4))
+                received += 4 + len(modern.take(size))
+        bookie.until("bytes_out", lambda count: count >= received + 28)
+        assert bookie.stat("bytes_out") == received + 28

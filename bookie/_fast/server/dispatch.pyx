@@ -31,7 +31,7 @@ from bookie._fast.journal.commit cimport journal_has_room, journal_last_group
 from bookie._fast.journal.state cimport Journal
 from bookie._fast.server.acks cimport ack_later
 from bookie._fast.server.admission cimport admission, urgent_begins, urgent_ends
-from bookie._fast.server.connection cimport conn_awaited, conn_awaits, conn_flush, conn_room, conn_trim
+from bookie._fast.server.connection cimport conn_awaited, conn_awaits, conn_room, conn_trim
 from bookie._fast.server.directory_ops cimport (
     DIRECTORY_ADD,
     DIRECTORY_BLOCKED,
@@ -45,6 +45,7 @@ from bookie._fast.server.limits cimport AUTH_WAITING
 from bookie._fast.server.long_polls cimport polls_wait
 from bookie._fast.server.loop_ops cimport LOOP_FENCE_WAIT, LOOP_POLL_PRE_WAIT, LOOP_POLL_WAIT, op_now, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
+from bookie._fast.server.output cimport flush
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.replies cimport reply_ack, reply_auth, reply_code, reply_read, reply_refused
 from bookie._fast.server.upgrade cimport start_tls
@@ -435,7 +436,7 @@ cdef Status admit(IoLoop* loop, Conn* conn, const Request* request, Status parse
     else:
         status = reply_code(loop, conn, request, status)
     if status == OK and conn.why:
-        conn_flush(conn)
+        flush(loop, conn)
         status = CLOSED
     return PENDING if status == OK else CLOSED
 

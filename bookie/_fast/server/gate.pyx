@@ -6,8 +6,9 @@ from bookie._fast.base.cursor cimport store_u32
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.types cimport CLOSED, LENGTH_PREFIX, OK, PENDING, TOO_MANY_REQUESTS, UNAUTHORIZED
 from bookie._fast.server.clear_auth cimport CLEAR_HELD, CLEAR_NONE
-from bookie._fast.server.connection cimport conn_flush, conn_reserve, conn_set_auth
+from bookie._fast.server.connection cimport conn_reserve, conn_set_auth
 from bookie._fast.server.limits cimport AUTH_DONE, AUTH_OPEN, AUTH_WAITING
+from bookie._fast.server.output cimport flush
 from bookie._fast.server.policy cimport (
     PEER_BYTES,
     POLICY_AUTHENTICATED,
@@ -198,7 +199,7 @@ cdef Status gate_answer(IoLoop* loop, Conn* conn, PolicyJob* job) noexcept nogil
         return OK
     elif job.action == POLICY_TURN_AWAY:
         conn.why = OTHER_PLUGIN
-    conn_flush(conn)             # send what the socket takes now; the connection is closed anyway
+    flush(loop, conn)            # send what the socket takes now; the connection is closed anyway
     return CLOSED
 
 

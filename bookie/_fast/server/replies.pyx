@@ -18,7 +18,7 @@ from bookie._fast.server.access_log cimport (
     access_row,
     access_wanted,
 )
-from bookie._fast.server.connection cimport conn_affords, conn_flush, conn_reserve, conn_slice
+from bookie._fast.server.connection cimport conn_affords, conn_reserve, conn_slice
 from bookie._fast.server.directory_ops cimport (
     DIRECTORY_LAST,
     DIRECTORY_READ,
@@ -29,6 +29,7 @@ from bookie._fast.server.directory_ops cimport (
 )
 from bookie._fast.server.loop_ops cimport LOOP_POLL_READ, op_now, op_of, op_since, op_took
 from bookie._fast.server.loop_state cimport directory_of
+from bookie._fast.server.output cimport flush
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.stats cimport batch_sized, batch_took
 from bookie._fast.store.gather cimport answer_release, region_unpin
@@ -262,7 +263,7 @@ cdef Status write_batch(Conn* conn, const ReadRequest* request, Answer* answer, 
     answer.slices = 0
     if status == OK and tail.size:
         status = put(conn, tail.bytes, tail.size)
-    if status == OK and conn.out_used >= SEND_AT and conn_flush(conn) == CLOSED:
+    if status == OK and conn.out_used >= SEND_AT and flush(<IoLoop*> conn.loop, conn) == CLOSED:
         return CLOSED
     return status
 
