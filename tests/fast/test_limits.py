@@ -223,6 +223,18 @@ def test_linger(tmp_path: Path, linger_s: int, end: type[Exception]) -> None:
             peer.answer()
 
 
+def test_nobody_waits_while_a_connection_lingers(tmp_path: Path) -> None:
+    """With a linger time, closing the connection of a peer that does not read delays no other of its loop."""
+    with local_bookie(tmp_path, linger_s=3600, io_threads=1) as bookie, bookie.peer() as other:
+        other.sock.settimeout(20.0)
+        assert {other.ask(add(1, entry, PAYLOAD)).code for entry in range(200)} == {0}
+        with bookie.peer(receive_bytes=4096) as deaf:
+            deaf.send(batch(1, 0, count=200))
+            deaf.sock.sendall(struct.pack(">i", -1))
+            bookie.until("broken_frames", lambda count: count == 1)
+            assert other.ask(read(1, 0)).code == 0
+
+
 def test_every_byte_out_is_counted(tmp_path: Path) -> None:
     """Bytes are counted even if they are sent in the middle of a round because too many are waiting."""
     limits: dict[str, Any] = {"output_high_bytes": 100_000, "output_low_bytes": 20_000}

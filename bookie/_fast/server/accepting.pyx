@@ -59,9 +59,11 @@ cdef void adopt(IoLoop* loop, int fd, Address* address) noexcept nogil:
         return
     conn.address = address
     conn.since_ns = conn.active_ns = now_ns()
-    if loop.limits.linger_s >= 0:
+    if loop.limits.linger_s == 0:
+        # With a time, `close` would stop the whole loop until the peer has read everything, or until the time is over.
+        # The kernel sends what is left after a close anyway.
         linger.l_onoff = 1
-        linger.l_linger = loop.limits.linger_s
+        linger.l_linger = 0
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger))
     if loop.limits.tcp_nodelay:
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one))

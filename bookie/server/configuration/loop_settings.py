@@ -37,8 +37,9 @@ class LoopSettings:
     tcp_nodelay: bool = limit("serverTcpNoDelay", True, "Send small answers at once (TCP_NODELAY).")
     keepalive: bool = limit("serverSockKeepalive", True, "Detect dead peers with TCP keepalive (SO_KEEPALIVE).")
     linger_s: int = limit(
-        "serverTcpLinger", -1, "SO_LINGER for connections that are closed; -1 leaves it off.", low=-1, high=3600,
-        unit="s", differs="0, which discards answers that are still being sent when a connection is closed",
+        "serverTcpLinger", -1, "With 0, answers that are still being sent when the bookie closes a connection are"
+        " discarded (SO_LINGER). Otherwise the system sends them, and no thread waits for that.", low=-1, high=3600,
+        unit="s", differs="0",
     )  # fmt: skip
     output_low_bytes: int = limit(
         "serverWriteBufferLowWaterMark", MIB, "Requests of a connection are read again when its unsent answers fall"
