@@ -3,8 +3,9 @@
 Each connection has a queue, and the threads take one read of each in turn, so a connection with thousands of reads
 delays only itself.
 """
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint32_t
 
+from bookie._fast.base.bounds cimport READ_THREADS_MAX
 from bookie._fast.base.sync cimport pthread_cond_t, pthread_mutex_t
 from bookie._fast.base.types cimport Status
 from bookie._fast.base.waker cimport Waker
@@ -30,11 +31,19 @@ cdef struct PoolJob:
     Inbox* inbox             # NULL: only read ahead from request.entry, nothing waits for it
     PoolJob* next
 
+cdef struct Sleeper:
+    # A thread of the pool, or one that may start. With the pool's lock.
+    pthread_cond_t wake
+    Sleeper* next
+    bint asleep              # in the list
+
 cdef struct ReadPool:
     Storage* stores
     Loads loads
-    pthread_mutex_t lock     # guards the queue
-    pthread_cond_t filled
+    pthread_mutex_t lock     # guards the queues and the list of sleepers
+    Sleeper sleepers[READ_THREADS_MAX]
+    uint32_t threads         # that took a sleeper
+    Sleeper* asleep          # the threads without a job; the last to fall asleep, whose memory is warm, is called first
     ReadQueue* first              # queues that are not empty, in turn
     ReadQueue* last
     ReadQueue ahead               # the queue of read-ahead jobs

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from bookie._fast.base.bounds cimport READ_THREADS_MAX
 from bookie._fast.base.sync cimport (
     bk_add,
     bk_add_relaxed,
@@ -12,7 +13,6 @@ from bookie._fast.base.sync cimport (
     bk_store_pointer,
     cond_init,
     now_ns,
-    pthread_cond_broadcast,
     pthread_cond_signal,
     pthread_cond_wait,
     pthread_mutex_init,
@@ -103,6 +103,31 @@ cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
     return job
 
 
+cdef Sleeper* call(ReadPool* pool) noexcept nogil:
+    """Take the thread that fell asleep last, which the caller wakes without the lock; NULL if none sleeps. With the
+    lock.
+    """
+    cdef Sleeper* sleeper = pool.asleep
+    if sleeper != NULL:
+        pool.asleep = sleeper.next
+        sleeper.asleep = False
+    return sleeper
+
+
+cdef void sleep(ReadPool* pool, Sleeper* sleeper) noexcept nogil:
+    """Wait until called, or a little less. With the lock."""
+    cdef Sleeper** at = &pool.asleep
+    sleeper.next = pool.asleep
+    sleeper.asleep = True
+    pool.asleep = sleeper
+    pthread_cond_wait(&sleeper.wake, &pool.lock)
+    if sleeper.asleep:                   # nobody called: the wait ended by itself, or the pool stops
+        while at[0] != sleeper:
+            at = &at[0].next
+        at[0] = sleeper.next
+        sleeper.asleep = False
+
+
 cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogil:
     """Return a limit raised by a quarter for urgent jobs, or by an eighth for the first job of a queue."""
     return most + (most // 4 if urgent else most // 8 if first else 0)
@@ -116,6 +141,7 @@ cdef Status refused(Inbox* inbox) noexcept nogil:
 
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil:
     cdef PoolJob* job
+    cdef Sleeper* sleeper = NULL
     cdef Status status = OK
     cdef bint urgent = request.flags & URGENT != 0
     cdef bint first = inbox != NULL and bk_load_pointer(&queue.first) == NULL
@@ -136,8 +162,10 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* q
         status = TOO_MANY_REQUESTS
     else:
         push(pool, queue, job)
-        pthread_cond_signal(&pool.filled)
+        sleeper = call(pool)
     pthread_mutex_unlock(&pool.lock)
+    if sleeper != NULL:
+        pthread_cond_signal(&sleeper.wake)    # without the lock, which it would wait for at once
     if status != OK:
         pool_free(pool, job)
     elif inbox != NULL:
@@ -162,12 +190,12 @@ cdef PoolJob* pool_withdraw(ReadPool* pool, ReadQueue* queue) noexcept nogil:
     return first
 
 
-cdef PoolJob* next_job(ReadPool* pool) noexcept nogil:
+cdef PoolJob* next_job(ReadPool* pool, Sleeper* sleeper) noexcept nogil:
     """Wait for a job; NULL if the pool stops and none is left."""
     cdef PoolJob* job
     pthread_mutex_lock(&pool.lock)
     while pool.first == NULL and not pool.stopping:
-        pthread_cond_wait(&pool.filled, &pool.lock)
+        sleep(pool, sleeper)
     job = pop(pool)
     pthread_mutex_unlock(&pool.lock)
     return job
@@ -192,8 +220,8 @@ cdef void serve(Reading* reading, PoolJob* job) noexcept nogil:
         answer_from_disk(reading, &job.request, &job.answer)
 
 
-cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
-    cdef PoolJob* job = next_job(pool)
+cdef void pool_run(ReadPool* pool, Sleeper* sleeper, IndexReader** readers) noexcept nogil:
+    cdef PoolJob* job = next_job(pool, sleeper)
     cdef Reading reading
     reading.stores = pool.stores
     reading.loads = &pool.loads
@@ -208,7 +236,7 @@ cdef void pool_run(ReadPool* pool, IndexReader** readers) noexcept nogil:
             pool_read_ahead(pool, job.request.ledger, &job.answer)
             bk_add_relaxed(&pool.served, 1)
             deliver(job)
-        job = next_job(pool)
+        job = next_job(pool, sleeper)
 
 
 def bytes_max(int64_t queue_max) -> int:
@@ -220,8 +248,10 @@ cdef class ReadPoolWorkers:
     """The read pool; `run` is the body of each of its threads."""
 
     def __cinit__(self):
+        cdef int i
         pthread_mutex_init(&self.pool.lock, NULL)
-        cond_init(&self.pool.filled)
+        for i in range(READ_THREADS_MAX):
+            cond_init(&self.pool.sleepers[i].wake)
         loads_init(&self.pool.loads)
 
     def __init__(self, StorageEngine stores, *, queue_max: int):
@@ -234,6 +264,14 @@ cdef class ReadPoolWorkers:
         cdef IndexReader* readers[STORES_MOST]
         cdef uint32_t count = self.pool.stores.count
         cdef uint32_t i
+        cdef uint32_t thread
+        with nogil:
+            pthread_mutex_lock(&self.pool.lock)
+            thread = self.pool.threads
+            self.pool.threads += 1
+            pthread_mutex_unlock(&self.pool.lock)
+        if thread >= READ_THREADS_MAX:
+            raise OSError(f"a read pool has at most {READ_THREADS_MAX} threads; lower numReadWorkerThreads")
         with nogil:
             for i in range(count):
                 readers[i] = index_reader(self.pool.stores.stores[i].index)
@@ -241,7 +279,7 @@ cdef class ReadPoolWorkers:
             if readers[i] == NULL:
                 raise OSError("no reader of the location index is left for a read thread; lower numReadWorkerThreads")
         with nogil:
-            pool_run(&self.pool, readers)
+            pool_run(&self.pool, &self.pool.sleepers[thread], readers)
             for i in range(count):
                 index_reader_free(readers[i])
 
@@ -249,10 +287,14 @@ cdef class ReadPoolWorkers:
         """Serve the queued reads, except those ahead of readers, then end the threads."""
         cdef PoolJob* job
         cdef PoolJob* following
+        cdef Sleeper* sleeper
         with nogil:
             pthread_mutex_lock(&self.pool.lock)
             self.pool.stopping = True        # from now on, nothing is added to any queue
-            pthread_cond_broadcast(&self.pool.filled)
+            sleeper = self.pool.asleep
+            while sleeper != NULL:
+                pthread_cond_signal(&sleeper.wake)
+                sleeper = sleeper.next
             pthread_mutex_unlock(&self.pool.lock)
             job = pool_withdraw(&self.pool, &self.pool.ahead)
             while job != NULL:
