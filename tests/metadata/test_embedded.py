@@ -129,6 +129,27 @@ def test_counters_survive(tmp_path: Path) -> None:
     assert taken == list(range(12))
 
 
+def test_only_counters_are_incremented(store: EmbeddedStore) -> None:
+    """Another key is refused and keeps its value, and so does a counter at the end of its range."""
+    store.put("text", b"abc", None)
+    store.put("negative", b"-1", None)
+    store.put("mortal", b"1", None, store.open_session(60_000))
+    store.put("last", b"%d" % (2**63 - 1), None)
+    for key in ("text", "negative", "mortal", "last"):
+        before = store.get(key)
+        with pytest.raises(IncorrectParameter, match=f"key '{key}' is not a counter"):
+            store.increment(key)
+        assert store.get(key) == before
+
+
+def test_keys_of_the_store_itself_are_not_listed(store: EmbeddedStore) -> None:
+    """Whatever a caller names as the key to begin after, even one that is longer than any key."""
+    store.put("a", b"", None)
+    for prefix, after in (("", "\0"), ("", ""), ("a", "\0")):
+        assert store.keys(prefix, after) == ["a"]
+    assert store.keys("\0") == store.keys("", "z" * 2000) == store.keys("z" * 2000) == []
+
+
 def test_sessions_have_limits(tmp_path: Path) -> None:
     """Sessions are limited by owner and in total; one owner at its limit does not affect others. Ends free places."""
     clock, limits = Clock(), SessionLimits(in_all=3, of_one_owner=2)

@@ -14,6 +14,7 @@ A record is `i64 version | i64 created, ms | value`, big-endian. The key `\\0for
 
 import fcntl
 import os
+import re
 import secrets
 import struct
 import threading
@@ -49,6 +50,8 @@ FORMAT_KEY = b"\0format"
 FORMAT = b"1"
 BEHIND_OUR_OWN = b"\1"  # other keys have no zero byte
 RECORD = struct.Struct(">qq")
+COUNTER = re.compile(rb"\d{1,19}")
+COUNT_MAX = (1 << 63) - 1
 SWEEP_S = 0.1
 STALL_S = 1.0
 """If the sweeper comes this much later than it should, the whole process has stalled, or the disk held up a change."""
@@ -197,7 +200,7 @@ class EmbeddedStore:
         start = prefix.encode()
         found: list[str] = []
         with self._environment().begin() as txn, txn.cursor() as cursor:
-            more = cursor.set_range(max(start, after.encode() + b"\0" if after else BEHIND_OUR_OWN))
+            more = cursor.set_range(max(start, after.encode() + b"\0", BEHIND_OUR_OWN))
             while more and cursor.key().startswith(start) and len(found) < limit:
                 found.append(cursor.key().decode())
                 more = cursor.next()
@@ -206,8 +209,8 @@ class EmbeddedStore:
     def increment(self, key: str) -> int:
         _check_key(key)
         with self._lock:
-            found = self._get_stored(key)
-            value = int(found.value) if found else 0
+            found = self._mortal.get(key) or self._get_stored(key)
+            value = _count_of(key, found) if found else 0
             version = found.version + 1 if found else 0
             self._commit(key, Item(b"%d" % (value + 1), version, time.time_ns() // 1_000_000))
         self._watchers.tell([key])
@@ -376,6 +379,13 @@ def _check_expected(key: str, found: Item | None, expected: int | None) -> None:
         raise KeyAbsent(f"key {key!r} does not exist")
     elif found.version != expected:
         raise VersionConflict(f"key {key!r} is at version {found.version}, not {expected}")
+
+
+def _count_of(key: str, item: Item) -> int:
+    """Return the value of a counter, which can be incremented. Raises IncorrectParameter for another key."""
+    if item.session == NO_SESSION and COUNTER.fullmatch(item.value) and int(item.value) < COUNT_MAX:
+        return int(item.value)
+    raise IncorrectParameter(f"key {key!r} is not a counter below {COUNT_MAX}: name another key")
 
 
 def _check_sizes(key: str, value: bytes) -> None:
