@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from bookie import __version__
-from bookie.errors import BookKeeperError, IncorrectParameter, NoSuchLedger
+from bookie.errors import BookKeeperError, IllegalOperation, IncorrectParameter, NoSuchLedger
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
@@ -103,11 +103,17 @@ class RunningService:
         return self._marks()
 
     def WriteClose(  # noqa: N802
-        self, request: pb.WriteCloseLedgersRequest, _context: grpc.ServicerContext
+        self, request: pb.WriteCloseLedgersRequest, context: grpc.ServicerContext
     ) -> pb.WriteCloseLedgersReply:
         if not 0 < len(request.ledgers) <= WRITE_CLOSES_MAX:
             raise IncorrectParameter(f"the request names {len(request.ledgers)} ledgers; name 1 to {WRITE_CLOSES_MAX}")
-        return pb.WriteCloseLedgersReply(ledgers=[self._write_close(ledger) for ledger in request.ledgers])
+        reply = pb.WriteCloseLedgersReply()
+        for ledger in request.ledgers:
+            if not context.is_active():  # each ledger may wait for the metadata store, as long as that takes to fail
+                done = len(reply.ledgers)
+                raise IllegalOperation(f"the call ended after {done} of {len(request.ledgers)} ledgers")
+            reply.ledgers.append(self._write_close(ledger))
+        return reply
 
     def GetQuarantine(  # noqa: N802
         self, _request: pb.GetQuarantineRequest, _context: grpc.ServicerContext

@@ -53,7 +53,7 @@ class StoredService:
     ) -> Iterator[pb.LedgersOfLog]:
         found = self._control.stored.log_ledgers(request.directory, request.log_id)
         ledgers = [int(one) for one in found.ledgers]
-        active = self._existing(set(ledgers))
+        active = self._existing(set(ledgers), context)
         rows = zip(ledgers, found.bytes, strict=True)
         for part in _pieces(rows, context):
             yield pb.LedgersOfLog(
@@ -123,12 +123,12 @@ class StoredService:
             return None
         return found
 
-    def _existing(self, ledgers: set[int]) -> set[int]:
-        """Return those of the ledgers that the metadata store has."""
+    def _existing(self, ledgers: set[int], context: grpc.ServicerContext) -> set[int]:
+        """Return those of the ledgers that the metadata store has, or some of them if the call has ended."""
         found: set[int] = set()
         for part in self._control.metadata.ledgers.ranges():
             found |= ledgers.intersection(part)
-            if len(found) == len(ledgers):
+            if len(found) == len(ledgers) or not context.is_active():
                 break
         return found
 
