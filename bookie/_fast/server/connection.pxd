@@ -39,6 +39,7 @@ cdef struct Conn:
     uint64_t held_size
     uint64_t held_room
     uint64_t early_room      # the part of held_room that is counted in `early_bytes`
+    int64_t held_since       # when the first frame of it began, as seen here; stale if nothing is held
     int64_t stalled_until    # 0 if not stalled; else its first frame waits for room until then
     bint gone                # its peer has disconnected
     uint8_t why              # a Reason for closing it after CLOSED; 0 for none

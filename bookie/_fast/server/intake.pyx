@@ -10,7 +10,7 @@ from bookie._fast.base.tls cimport TLS_HANDSHAKE, TLS_OPEN, tls_read, tls_take
 from bookie._fast.base.types cimport CLOSED, FULL, OK, Status
 from bookie._fast.server.admission cimport hold_back
 from bookie._fast.server.clear_auth cimport CLEAR_AWAITED, clear_put_behind, clear_scan, clear_take
-from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_hold_room, conn_is_full
+from bookie._fast.server.connection cimport conn_goes_on, conn_hold, conn_is_full
 from bookie._fast.server.dispatch cimport dispatch
 from bookie._fast.server.interest cimport is_served
 from bookie._fast.server.limits cimport AUTH_WAITING
@@ -26,6 +26,7 @@ from bookie._fast.server.rejections cimport (
     TOO_LONG_LOGIN,
     TOO_MUCH_INPUT,
 )
+from bookie._fast.server.slow_writers cimport hold_room
 from bookie._fast.server.turns cimport turn_spend
 from bookie._fast.server.upgrade cimport shake_hands
 from bookie._fast.wire.v2 cimport FRAME_PREFIX
@@ -96,8 +97,13 @@ cdef uint64_t serve_frames(IoLoop* loop, Conn* conn, uint8_t* data, uint64_t siz
     return at
 
 
-cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size) noexcept nogil:
-    if conn.fd >= 0 and not conn_hold(conn, data, size):
+cdef void keep_rest(IoLoop* loop, Conn* conn, const uint8_t* data, uint64_t size, uint64_t used) noexcept nogil:
+    """Hold what is left of the input behind the `used` bytes of frames that were served."""
+    if conn.fd < 0:
+        return
+    if used or conn.held_size == 0:
+        conn.held_since = loop.now
+    if not hold_room(loop, conn, size) or not conn_hold(conn, data, size):
         close_bad(loop, conn, TOO_MUCH_INPUT)
 
 
@@ -108,21 +114,21 @@ cdef void serve_held(IoLoop* loop, Conn* conn) noexcept nogil:
         return
     used = serve_frames(loop, conn, conn.held, conn.held_size)
     if conn.fd >= 0 and used:
-        keep_rest(loop, conn, conn.held + used, conn.held_size - used)
+        keep_rest(loop, conn, conn.held + used, conn.held_size - used, used)
 
 
-cdef bint hold_more(Conn* conn, uint64_t size) noexcept nogil:
+cdef bint hold_more(IoLoop* loop, Conn* conn, uint64_t size) noexcept nogil:
     """Make room in the connection's own buffer for `size` more bytes."""
     cdef uint64_t room = conn.held_size + size
     if room <= conn.held_room:
         return True
-    return conn_hold_room(conn, room if room > conn.held_room * 2 else conn.held_room * 2)
+    return hold_room(loop, conn, room if room > conn.held_room * 2 else conn.held_room * 2)
 
 
 cdef void decrypt_long(IoLoop* loop, Conn* conn) noexcept nogil:
     """Decrypt into the connection's own buffer, in which a long frame grows."""
     cdef uint64_t got = tls_read(conn.tls, loop.input, INPUT_BYTES * 2)
-    if not hold_more(conn, got):
+    if not hold_more(loop, conn, got):
         close_bad(loop, conn, TOO_MUCH_INPUT)
         return
     memcpy(conn.held + conn.held_size, loop.input, got)
@@ -139,7 +145,7 @@ cdef void decrypt(IoLoop* loop, Conn* conn) noexcept nogil:
     have += tls_read(conn.tls, loop.input + have, INPUT_BYTES * 2 - have)
     used = serve_frames(loop, conn, loop.input, have)
     if conn.fd >= 0:
-        keep_rest(loop, conn, loop.input + used, have - used)
+        keep_rest(loop, conn, loop.input + used, have - used, used)
 
 
 cdef ssize_t take_in(IoLoop* loop, Conn* conn, uint8_t* to, uint64_t most) noexcept nogil:
@@ -205,7 +211,7 @@ cdef bint receive_long(IoLoop* loop, Conn* conn) noexcept nogil:
     room = conn.held_size * 2 if conn.held_size * 2 < total else total
     if room < INPUT_BYTES:
         room = INPUT_BYTES
-    if conn.held_size == conn.held_room and not conn_hold_room(conn, room):
+    if conn.held_size == conn.held_room and not hold_room(loop, conn, room):
         close_bad(loop, conn, TOO_MUCH_INPUT)
         return True
     room = conn.held_room if conn.held_room < total else total
@@ -236,7 +242,7 @@ cdef void receive(IoLoop* loop, Conn* conn) noexcept nogil:
     have += n
     used = serve_frames(loop, conn, loop.input, have)
     if conn.fd >= 0:
-        keep_rest(loop, conn, loop.input + used, have - used)
+        keep_rest(loop, conn, loop.input + used, have - used, used)
 
 
 cdef void learn_take(Conn* conn) noexcept nogil:

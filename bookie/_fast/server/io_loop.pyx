@@ -49,6 +49,7 @@ from bookie._fast.server.output cimport flush, mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, PolicyRequests, policy_collect, policy_free, policy_inbox_init
 from bookie._fast.server.rejections cimport rejections_drain, rejections_init
 from bookie._fast.server.slow_readers cimport settle, settle_all
+from bookie._fast.server.slow_writers cimport yield_room
 from bookie._fast.server.stats cimport batch_view
 from bookie._fast.server.turn cimport LINES, LINE_BUSY, LINE_FRESH, LINE_NONE, LINE_STALLED, Line
 from bookie._fast.server.turns cimport (
@@ -304,6 +305,7 @@ cdef void serve_round(IoLoop* loop, epoll_event* events, int count) noexcept nog
     serve_polls(loop)
     serve_turns(loop)
     settle_all(loop)
+    yield_room(loop)
     ask_for_flush(loop)
     end_pause(loop)
     close_late(loop)

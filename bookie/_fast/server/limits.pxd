@@ -51,6 +51,7 @@ cdef struct NetUsage:
     int64_t waiting_bytes    # unsent responses, copied or not, and what the read pool owes
     int64_t input_bytes
     int64_t early_bytes      # of these, of connections that are WAITING
+    int64_t input_asked      # how often a loop asked others to free some (module `server.slow_writers`)
     int64_t connections
     int64_t revocations      # of users; a loop that has seen fewer closes their connections
 

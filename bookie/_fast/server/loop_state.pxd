@@ -65,6 +65,7 @@ cdef struct IoLoop:
     AccessRing* access       # NULL if there is no access log
     int64_t relief_due       # when other loops may be asked again to close slow readers
     int64_t unpin_seen
+    int64_t input_asked      # NetUsage.input_asked when last looked at
     # Connections accepted by another loop; guarded by `handed_lock`.
     pthread_mutex_t handed_lock
     Handed handed[HANDED_MOST]
