@@ -19,7 +19,7 @@ from bookie.pb import wire_pb2 as pb
 from bookie.storage.settings import MIB
 from tests.hostile import v3
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import Peer, add, read
+from tests.hostile.peer import Peer, add, entry_of, read
 from tests.hostile.rough_network import NotPermitted, rough_network
 from tests.hostile.wires import BYTES, Wire, fill
 
@@ -179,3 +179,16 @@ def test_four_of_them_over_a_rough_network(tmp_path: Path, kind: str) -> None:
             threads.submit(inside).result()
         except NotPermitted as error:
             pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("peers", "reads"), [(50, 240), (250, 40)], ids=["much each", "many"])
+def test_buffers_of_readers_that_have_read_all_are_no_obstacle(tmp_path: Path, peers: int, reads: int) -> None:
+    """Nobody is closed because connections that are idle now have had long answers before."""
+    with local_bookie(tmp_path, io_threads=1, output_bytes_max=BUDGET) as bookie, ExitStack() as open_ones:
+        readers = [open_ones.enter_context(bookie.peer()) for _ in range(peers)]
+        assert readers[0].ask(add(1, 0, bytes(1000))).code == 0
+        for reader in readers:
+            reader.send(*(read(1, 0) for _ in range(reads)))
+            assert {reader.answer().body for _ in range(reads)} == {entry_of(1, 0, bytes(1000))}
+        assert bookie.stat("output_buffer_bytes") < BUDGET // 2
+        assert bookie.stat("closed_by_limit") == 0

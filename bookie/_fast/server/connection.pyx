@@ -30,7 +30,8 @@ cdef enum:
     IOV_MOST = 256
     OUT_FIRST = 4096
     OWED_SHARE = 16              # the read pool may owe a connection 1 / this of the budget of output
-    OUT_KEEP = 1 << 18           # an empty output buffer of at most this size is kept
+    OUT_KEEP = 1 << 18           # an empty output buffer of at most this size is kept,
+    KEPT_SHARE = 4               # while less than 1 / this of the budget of output is taken
     ITEMS_FIRST = 16
     SEAL_BYTES = 1 << 16         # encrypted at a time, which limits what a peer that does not read leaves encrypted
 
@@ -313,6 +314,15 @@ cdef bint conn_slice(Conn* conn, const uint8_t* base, uint64_t size, Region* reg
     return True
 
 
+cdef inline bint may_keep(const Conn* conn) noexcept nogil:
+    """Return whether it may keep its empty buffers for the next responses. Those of connections that have nothing to
+    send must not use up the budget, which nobody would get back from them.
+    """
+    if conn.out_room > OUT_KEEP or conn.polls.count:
+        return False
+    return bk_load(&conn.usage.output_bytes) <= conn.limits.output_bytes_max // KEPT_SHARE
+
+
 cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
     """Remove `n` sent bytes from the front of the output."""
     cdef OutItem* item
@@ -336,7 +346,7 @@ cdef void sent(Conn* conn, uint64_t n) noexcept nogil:
     if conn.head == conn.count:
         conn.head = conn.count = conn.looked = 0
         conn.out_used = 0
-        if conn.out_room > OUT_KEEP or conn.polls.count:
+        if not may_keep(conn):
             conn_trim(conn)
 
 
