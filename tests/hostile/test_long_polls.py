@@ -6,12 +6,14 @@ Modules: server.long_polls, store.notices, server.dispatch.
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bookie.pb import wire_pb2 as pb
+from bookie.storage.settings import MIB
 from tests.hostile.local import LocalBookie, local_bookie
 from tests.hostile.peer import KEY, Peer, entry_of
 from tests.hostile.v3 import FENCE, PIGGYBACK, add3, answer, ask, batch3, part, read3, send, write_lac
@@ -244,6 +246,23 @@ def test_many_idle_polls(tmp_path: Path, many_descriptors: int) -> None:
         until_waiting(bookie, 0)
         assert bookie.stat("long_polls_cancelled") == 3000
         assert ask(writer, add3(1, 1, lac=0)).status == pb.EOK
+
+
+def test_many_polls_of_one_ledger_end_at_once(tmp_path: Path) -> None:
+    """All get the entry, though all responses together are larger than the budget of output, and others are served."""
+    peers, each, payload = 40, 60, bytes(4000)
+    with local_bookie(tmp_path, io_threads=1, output_bytes_max=8 * MIB) as bookie, ExitStack() as open_ones:
+        writer, *waiting = (open_ones.enter_context(bookie.peer()) for _ in range(peers + 1))
+        assert ask(writer, add3(1, 0, payload)).status == pb.EOK
+        for one in waiting:
+            send(one, *(poll(1, -1, LONG_MS) for _ in range(each)))
+        until_waiting(bookie, peers * each)
+        assert ask(writer, add3(1, 1, payload, lac=0)).status == pb.EOK
+        for one in waiting:
+            found = [part(answer(one)) for _ in range(each)]
+            assert {(reply.entryId, reply.body) for reply in found} == {(0, entry_of(1, 0, payload))}
+        assert bookie.stat("long_polls_waiting") == 0
+        assert bookie.stat("closed_by_limit") == 0
 
 
 def tail(bookie: LocalBookie, ledger: int, count: int, seen: list[list[bytes]]) -> None:

@@ -22,6 +22,7 @@ from bookie._fast.wire.request cimport ADD_ENTRY
 
 cdef enum:
     ACKS_MOST = 4096             # of a journal in a round, as others wait for it
+    POLLS_MOST = 256             # the same of long polls, whose responses have an entry each
 
 
 cdef void answered(IoLoop* loop, Conn* conn, Status status) noexcept nogil:
@@ -142,8 +143,13 @@ cdef void serve_policy(IoLoop* loop) noexcept nogil:
 
 
 cdef void serve_polls(IoLoop* loop) noexcept nogil:
-    """Answer long polls that have ended; at the end of the loop these are all."""
+    """Answer long polls that have ended, at the end of the loop all of them. The rounds that this takes send the
+    responses, and serve others. No further polls are ended meanwhile: these could come before.
+    """
     cdef Poll poll
-    polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
-    while polls_next(&loop.polls, &poll):
+    cdef int left = POLLS_MOST
+    if loop.polls.ended.first == NULL:
+        polls_pass(&loop.polls, INT64_MAX if bk_load(&loop.stopping) else loop.now)
+    while left and polls_next(&loop.polls, &poll):
         answered(loop, <Conn*> poll.request.owner, dispatch_poll(loop, <Conn*> poll.request.owner, &poll))
+        left -= 1

@@ -214,7 +214,9 @@ cdef int patience_ms(const IoLoop* loop) noexcept nogil:
     """Return how long the loop may sleep if nothing happens; -1 without limit."""
     cdef int64_t now
     cdef int left
-    if loop.dirty != NULL or loop.more_acks or not turns_none(loop) or (loop.polls.count and bk_load(&loop.stopping)):
+    if loop.dirty != NULL or loop.more_acks or not turns_none(loop) or loop.polls.ended.first != NULL:
+        return 0
+    if loop.polls.count and bk_load(&loop.stopping):
         return 0
     if loop.polls.count == 0 and loop.late_check == 0 and loop.accept_due == 0:
         return TICK_MS if loop.stalled else HANDSHAKE_TICK_MS if loop.handshaking else -1
