@@ -33,6 +33,8 @@ __all__ = ["leave_out_of_collections", "print_keys", "run"]
 log = logging.getLogger("bookie.server")  # when run as a command, this module is called __main__
 
 EXIT_UNEXPECTED = 2
+LEFT_S = 2.0
+"""How long the interpreter may wait for threads that are left when the bookie has stopped, in seconds."""
 NOBODY_ELSE = 0o077
 """Files that a bookie writes are for its user only, even those of libraries; its own files have explicit modes."""
 SPIN_VARIABLE = "BOOKIE_SPIN_THREADS"
@@ -128,12 +130,19 @@ def _init_cluster(loaded: Loaded) -> int:
 
 
 def _serve(loaded: Loaded, ready_fd: int | None) -> int:
-    server = loaded.settings.server
-    sys.setswitchinterval(server.switch_interval_us / 1e6)
+    sys.setswitchinterval(loaded.settings.server.switch_interval_us / 1e6)
     _allow_descriptors()
     leave_out_of_collections()  # from here on, as a start may wait for the metadata store for hours
     supervisor = Supervisor()
     supervisor.start()
+    code = _run_bookie(loaded, ready_fd, supervisor)
+    supervisor.finish(code, LEFT_S)
+    return code
+
+
+def _run_bookie(loaded: Loaded, ready_fd: int | None, supervisor: Supervisor) -> int:
+    """Start the bookie, wait for the end, and stop it. Returns the exit code."""
+    server = loaded.settings.server
     stop = signals.Stop(lambda: supervisor.limit(server.shutdown_timeout_ms / 1000))
 
     def give_up(error: BookKeeperError) -> None:

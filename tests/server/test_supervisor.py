@@ -41,6 +41,11 @@ CASES = {
     "dead thread": ("threading.Thread(target=lambda: 1 / 0, name='flush').start()\n" + NEVER, 5, "flush"),
     "watched": ("supervisor.watch('journal', lambda: False)\n" + NEVER, 5, "journal"),
     "stuck stop": ("supervisor.limit(0.01)\n" + NEVER, 2, "took too long"),
+    "threads that are left": (
+        "supervisor.finish(0, 0.01)\nthreading.Thread(target=threading.Event().wait, name='http_0').start()\n",
+        0,
+        "http_0",
+    ),
     "log that does not drain": (
         "import logging, time\n"
         "class Stuck(logging.Handler):\n"

@@ -6,6 +6,7 @@ of the bookie's own user and of root may do everything over the loopback address
 anyway. A page of another site can make a browser send requests here; `hosts` refuses them.
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -44,6 +45,7 @@ HEADERS = {
 PROBER = Caller("anybody", Role.METRICS)
 """The caller of probes, which need no credentials."""
 UNKNOWN = Caller("unknown", Role.METRICS)
+STOPPING = "the bookie is stopping, and did not wait for this request"
 log = logging.getLogger(__name__)
 
 
@@ -88,6 +90,8 @@ class Application:
             reply = reply_text(str(error), 403)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # while it was received
+            reply = reply_text(f"{STOPPING}; nothing was done", 503)
         except Exception:
             log.exception("an HTTP endpoint failed", extra={"path": request.url.path})
             reply = reply_text("the request failed; the bookie's log has the reason", 500)
@@ -180,6 +184,8 @@ class Application:
             reply = await self._threads.run(answer.endpoint, self._http_request(request, caller, body))
         except Refused as refused:
             reply = reply_text(str(refused), refused.status)
+        except asyncio.CancelledError:  # its thread goes on until what it waits for is closed
+            reply = reply_text(f"{STOPPING}; whether it had an effect is not known", 503)
         except NoSuchLedgerMetadata as error:
             reply = reply_text(str(error), 404)
         except IllegalOperation as error:

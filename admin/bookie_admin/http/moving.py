@@ -103,8 +103,9 @@ class Movers:
         with self._lock:
             self._ended = True
             running = list(self._running.values())
-        for thread, stop in running:
+        for _, stop in running:  # all of them first, since each may wait for the metadata store
             stop.set()
+        for thread, _ in running:
             thread.join()
 
     def _run(self, move: Move, stop: Stop, delete_cookie: bool) -> None:  # noqa: FBT001 - the target of a thread

@@ -32,6 +32,7 @@ class Supervisor:
     def __init__(self, leave: Callable[[int], object] = os._exit) -> None:
         self._leave = leave
         self._deadline: float | None = None
+        self._finish: tuple[float, int] | None = None  # when, and the exit code
         self._watched: dict[str, Callable[[], bool]] = {}
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
@@ -58,6 +59,12 @@ class Supervisor:
         deadline = time.monotonic() + seconds
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
+    def finish(self, code: int, within_s: float) -> None:
+        """Let the process exit with `code` by itself, within this long: everything is stopped, and a thread that still
+        waits, as for another bookie on behalf of a request, is not waited for.
+        """
+        self._finish = time.monotonic() + within_s, code
+
     def _run(self) -> None:
         every_s = watchdog_s()
         notified = float("-inf")
@@ -76,14 +83,18 @@ class Supervisor:
             if dead:
                 self._end(EXIT_BOOKIE_FAILED, "an essential thread died", ",".join(dead), "see above")
                 return
+            if self._finish is not None and time.monotonic() > self._finish[0]:
+                left = ",".join(one.name for one in threading.enumerate() if not one.daemon and one.is_alive())
+                self._end(self._finish[1], "the process ends before some of its threads", left, "", logging.INFO)
+                return
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self._end(EXIT_STUCK, "the stop took too long", "shutdownTimeoutMs", "raise it if disks are slow")
                 return
 
-    def _end(self, code: int, message: str, what: str, reason: str) -> None:
+    def _end(self, code: int, message: str, what: str, reason: str, level: int = logging.CRITICAL) -> None:
         """Log, without waiting long for a log that is blocked, and exit."""
         facts = {"what": what, "reason": reason, "exit_code": code}
-        words = threading.Thread(target=log.critical, args=(message,), kwargs={"extra": facts}, daemon=True)
+        words = threading.Thread(target=log.log, args=(level, message), kwargs={"extra": facts}, daemon=True)
         words.start()
         words.join(LAST_WORDS_S)
         self._leave(code)

@@ -1,5 +1,6 @@
 """Decommissions over HTTP: an error of one is reported there, and none starts after the plane has stopped."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import Iterator
@@ -66,6 +67,28 @@ def test_none_begins_after_the_end(driver: MetadataDriver) -> None:
     with pytest.raises(IllegalOperation, match="this bookie is stopping"):
         movers.start(GONE, delete_cookie=False)
     assert movers.seen() == []
+
+
+def test_all_are_stopped_at_once(driver: MetadataDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may have to wait for the metadata store before it ends, so that one after the other would take too long."""
+    other = "bk8:3181"
+    driver.cookies.write(other, b"cookie", None)
+    cancelled, followed = threading.Barrier(2), threading.Barrier(3)
+
+    async def follow(_self: Movers, _move: object) -> None:
+        followed.wait(SEEN_S)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.wait(SEEN_S)
+
+    monkeypatch.setattr(Movers, "_follow", follow)
+    movers = Movers(driver)
+    movers.start(GONE, delete_cookie=False)
+    movers.start(other, delete_cookie=False)
+    followed.wait(SEEN_S)
+    movers.stop()
+    assert [move["error"] for move in movers.seen()] == ["interrupted: this bookie is stopping"] * 2
 
 
 def test_the_one_that_was_begun_last_is_told_last(driver: MetadataDriver) -> None:
