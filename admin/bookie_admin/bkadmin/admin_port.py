@@ -72,7 +72,8 @@ class AdminPort:
         within_ms = int(self.timeout_s * 1000)
         # gRPC applies the larger of the two timeouts, and that of the ping defaults to one minute.
         answered = (("grpc.keepalive_timeout_ms", within_ms), ("grpc.http2.ping_timeout_ms", within_ms))
-        channel = open_channel(target, access, (*OPTIONS, *answered))
+        connected = ("grpc.min_reconnect_backoff_ms", within_ms)  # its default is 20 s, for which a stream would wait
+        channel = open_channel(target, access, (*OPTIONS, *answered, connected))
         try:
             yield Asking(channel, target, self.timeout_s)
         finally:
@@ -154,10 +155,16 @@ class Asking:
             answers.cancel()
 
     def watch(self, method: Any, request: Any, tell: Callable[[Any], None]) -> None:
-        """Call `tell` with each response of an endless stream until Ctrl-C, which is the regular way to end it."""
+        """Call `tell` with each response of an endless stream until Ctrl-C, which is the regular way to end it.
+
+        Raises:
+            CutOff: the bookie ended the stream.
+            BookKeeperError: as for `stream`.
+        """
         with contextlib.suppress(KeyboardInterrupt):
             for answer in self.stream(method, request, endless=True):
                 tell(answer)
+            raise CutOff(f"admin port {self._target}: the bookie has ended the stream, as it does when it stops")
 
     def _failure(self, error: "grpc.RpcError") -> BookKeeperError:
         import grpc  # noqa: PLC0415

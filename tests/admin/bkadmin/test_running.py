@@ -2,9 +2,11 @@
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors
 
 NOBODYS = 1 << 40
 END_S = 60.0
+PATIENCE_S = 15.0
 READER = "reader-reader-reader"
 ROOT = Path(__file__).resolve().parents[3]
 ASKING = (
@@ -293,6 +296,27 @@ def test_a_bookie_that_hangs_under_a_watcher(bookies: Callable[..., list[BookieP
             bookie.thaw()
     assert (code, said.count("\n")) == (1, 1)
     assert "connection lost" in said
+
+
+def test_a_bookie_that_stops_under_a_watcher(bookies: Callable[..., list[BookieProcess]]) -> None:
+    """The last line says so, and the exit code is 1: the watcher has not been ended by its user."""
+    (bookie,) = bookies(1)
+    with watching("gc", "--watch", "--admin", bookie.admin, "-o", "json") as watcher:
+        assert json.loads(watcher.line())
+        assert bookie.stop() == 0
+        _, said, code = watcher.rest()
+    where = f"admin port {bookie.admin}"
+    assert (code, said) == (1, f"bkadmin: {where}: the bookie has ended the stream, as it does when it stops\n")
+
+
+def test_a_port_that_never_answers_a_watcher(bkadmin: BkAdmin) -> None:
+    """A watcher waits for its first connection no longer than --timeout, although it waits for changes without end."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        done = bkadmin("status", "--watch", "--admin", where, "--timeout", "0.5")
+    assert time.monotonic() - began < PATIENCE_S
+    assert (done.code, done.err.count("\n"), "connection lost" in done.err) == (1, 1, True)
 
 
 WATCHED = (("status", "--watch"), ("gc", "--watch"), ("metrics", "bookie_j*", "--watch", "0.1"))
