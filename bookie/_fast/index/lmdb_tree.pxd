@@ -20,6 +20,7 @@ cdef struct TreeWalk:
     lost_fn lost
     void* context
     uint64_t pages               # number of pages read, overflow pages included
+    bint outdated                # a sound page was at the place of another: the disk lost or misplaced some write
     bint by_number
     uint8_t* images              # pages of the current path; owned by the walk
 

@@ -13,6 +13,7 @@ from bookie._fast.index.lmdb_pages cimport (
     Tree,
     big_pages,
     big_read,
+    page_check,
     page_count,
     page_is_branch,
     page_node,
@@ -50,6 +51,13 @@ cdef Status tree_walk(TreeWalk* walk, const Tree* tree) noexcept nogil:
     return status
 
 
+cdef inline bint is_other(const TreeWalk* walk, uint64_t number, const uint8_t* page) noexcept nogil:
+    """Return whether the image, which was read from the place of page `number`, is another page that is sound."""
+    cdef uint64_t own
+    memcpy(&own, page, sizeof(own))
+    return own != number and page_check(page, walk.file.page_bytes, own, walk.file.last, walk.by_number) == OK
+
+
 cdef Status visit(TreeWalk* walk, uint64_t number, uint32_t levels, uint8_t* page, const Node* low,
                   const Node* high) noexcept nogil:
     """Walk a page and the pages below it; its keys must be in [low, high)."""
@@ -59,10 +67,14 @@ cdef Status visit(TreeWalk* walk, uint64_t number, uint32_t levels, uint8_t* pag
     cdef uint32_t i, count
     cdef bint sound = walk.seen == NULL or see_page(walk.seen, &walk.file, number)
     cdef Status status = OK
-    if sound:
+    if not sound:
+        walk.outdated = True
+    else:
         walk.pages += 1
         status = page_read(&walk.file, number, walk.by_number, page)
         sound = status == OK and page_is_branch(page) == (levels > 1) and page_within(page, low, high, walk.by_number)
+        if not sound and (status == OK or (status == CORRUPT and is_other(walk, number, page))):
+            walk.outdated = True
         status = OK
     if not sound:
         walk.lost(walk.context)
@@ -93,6 +105,7 @@ cdef Status hand_out(TreeWalk* walk, const Node* node) noexcept nogil:
         return walk.each(walk.context, node, node.value)
     for page in range(node.child, node.child + big_pages(&walk.file, node.value_size)):
         if walk.seen != NULL and not see_page(walk.seen, &walk.file, page):
+            walk.outdated = True
             walk.lost(walk.context)
             return OK
         walk.pages += 1

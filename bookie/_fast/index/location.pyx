@@ -4,11 +4,12 @@ An IndexReader owns a read transaction, renewed for each call and reset after it
 is its only purpose. Pages are read with pread from the snapshot of the last commit (`index.search`). The LocationIndex
 owns the environment, the write transaction and the scratch memory of the writing thread (`index.writes`).
 """
+from libc.errno cimport ENOMEM
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from bookie._fast.base.lmdb_c cimport MDB_RDONLY, MDB_env, mdb
+from bookie._fast.base.lmdb_c cimport MDB_RDONLY, MDB_READERS_FULL, MDB_env, mdb
 from bookie._fast.base.short_wait cimport wait_shortly
 from bookie._fast.base.sync cimport bk_add, bk_exchange, bk_fence, bk_load, bk_store
 from bookie._fast.base.types cimport CORRUPT, END, IO_ERROR, NO_ENTRY, NO_MEMORY, OK, Status
@@ -81,32 +82,29 @@ cdef void fill_hit(const StoredRun* run, uint32_t slot, int64_t upper, IndexHit*
 # --- readers ---
 
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
-    cdef IndexReader* reader
-    cdef bint opened
-    if bk_load(&index.failed):
-        return NULL
-    reader = <IndexReader*> calloc(1, sizeof(IndexReader))
+    cdef IndexReader* reader = <IndexReader*> calloc(1, sizeof(IndexReader))
+    cdef int error
     if reader == NULL:
         return NULL
     reader.index = index
     go_in(index)
     snapshots_add_user(&index.snapshots, &reader.user)
-    opened = open_reader(reader)
-    if opened:
+    error = open_reader(reader)
+    if error == 0:
         mdb.txn_reset(reader.txn)
     bk_add(&index.inside, -1)
-    if not opened:
+    if error == MDB_READERS_FULL:
         index_reader_free(reader)
         return NULL
-    return reader
+    return reader                # after any other error `enter` tries again, perhaps in an index that was repaired
 
 
-cdef bint open_reader(IndexReader* reader) noexcept nogil:
-    """Begin a read transaction of the current environment."""
-    if mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn) == 0:
-        return True
-    reader.txn = NULL
-    return False
+cdef int open_reader(IndexReader* reader) noexcept nogil:
+    """Begin a read transaction of the current environment; return the error of LMDB."""
+    cdef int error = mdb.txn_begin(reader.index.env, NULL, MDB_RDONLY, &reader.txn)
+    if error:
+        reader.txn = NULL
+    return error
 
 
 cdef void close_reader(IndexReader* reader) noexcept nogil:
@@ -141,15 +139,17 @@ cdef void go_in(LocationIndex* index) noexcept nogil:
 
 cdef Status enter(IndexReader* reader) noexcept nogil:
     """Renew the transaction, then take the latest snapshot, which it pins. After OK the caller must leave."""
-    cdef bint pinned
+    cdef int error
     go_in(reader.index)
     if bk_load(&reader.index.failed):
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
     reader.ended = bk_load(&reader.index.doubts.ended)
     # There is no transaction if the environment was replaced since the last call.
-    pinned = mdb.txn_renew(reader.txn) == 0 if reader.txn != NULL else open_reader(reader)
-    if not pinned:
+    error = mdb.txn_renew(reader.txn) if reader.txn != NULL else open_reader(reader)
+    if error:
+        if error != ENOMEM and error != MDB_READERS_FULL:
+            damage_note(&reader.index.damage, -1)    # LMDB cannot use the meta pages
         bk_add(&reader.index.inside, -1)
         return IO_ERROR
     reader.snapshot = snapshot_take(&reader.index.snapshots, &reader.user)

@@ -1,8 +1,9 @@
 """Copies the readable runs of a damaged index into a new one, and tells which ledgers may have lost runs.
 
 Each stored value is verified by its checksum and names the next run. If something between two runs is unreadable,
-every ledger from that of the first run to that of the second may have lost entries. If everything is readable, but the
-number of values is not that of the commit, all ledgers may have. The caller's thread.
+every ledger from that of the first run to that of the second may have lost entries. If the disk has lost or misplaced
+a write, all ledgers may have: a sound page is at the place of another, a run names another one than the next, or
+everything is readable, but the number of values is not that of the commit. The caller's thread.
 """
 from libc.stdint cimport int64_t, uint64_t
 
@@ -28,6 +29,8 @@ cdef struct Salvage:
     RunKey next                  # the next run according to the previous one, or to the head
     bint chained                 # `next` is known
     bint headed                  # the head or a run was seen
+    uint64_t lost_parts          # pages, and values on pages of their own, that cannot be read
+    bint outdated                # a page must be of an earlier commit
     bint open_loss               # something after the previous run was lost
     uint64_t uncommitted
 

@@ -53,10 +53,22 @@ cdef Status note_range(Salvage* salvage, int64_t first, int64_t last) noexcept n
     return OK
 
 
-cdef void lose(void* context) noexcept nogil:
-    cdef Salvage* salvage = <Salvage*> context
+cdef void lose(Salvage* salvage) noexcept nogil:
     salvage.lost_values += 1
     salvage.open_loss = True
+
+
+cdef void lose_part(void* context) noexcept nogil:
+    cdef Salvage* salvage = <Salvage*> context
+    salvage.lost_parts += 1
+    lose(salvage)
+
+
+cdef void break_off(Salvage* salvage) noexcept nogil:
+    """Note that the chain of runs does not go on as the last one says."""
+    if not salvage.open_loss:
+        salvage.outdated = True          # both runs are sound, and everything between them is
+    lose(salvage)
 
 
 cdef bint unpack(Salvage* salvage, const Node* node, const uint8_t* value, StoredRun* run,
@@ -80,11 +92,11 @@ cdef Status keep(void* context, const Node* node, const uint8_t* value) noexcept
     cdef Status status = OK
     salvage.values += 1
     if not unpack(salvage, node, value, &stored, &chained):
-        lose(context)
+        lose(salvage)
         return OK
     if stored.count and (salvage.chained or not salvage.headed) \
             and not (salvage.chained and key_equal(salvage.next, key_of(&stored))) and chained:
-        lose(context)            # the previous run names another one, or the head is missing
+        break_off(salvage)       # the previous run names another one, or the head is missing
     salvage.headed = True
     salvage.chained = chained
     salvage.next = stored.next
@@ -114,7 +126,7 @@ cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* loc
     cdef Status status
     memset(&walk, 0, sizeof(TreeWalk))
     walk.file = file[0]
-    walk.each, walk.lost, walk.context = keep, lose, salvage
+    walk.each, walk.lost, walk.context = keep, lose_part, salvage
     walk.seen = seen_pages(file)
     if walk.seen == NULL:
         return NO_MEMORY
@@ -126,14 +138,18 @@ cdef Status salvage_runs(Salvage* salvage, const PageFile* file, const Tree* loc
     if status == OK:
         status = tree_walk(&walk, locations)
     if status == OK and salvage.chained and not key_equal(salvage.next, key_end()):
-        lose(salvage)
+        break_off(salvage)
     free(walk.seen)
     if status == OK and salvage.open_loss:
         status = note_range(salvage, salvage.ledger, INT64_MAX)
         salvage.open_loss = False
-    if status == OK and salvage.lost_count == 0 and salvage.values != locations.entries:
-        # Every page is sound, but one is of an earlier commit, since its last write was lost. Nothing tells which.
+    if salvage.lost_parts == 0 and salvage.values != locations.entries:
         salvage.lost_values += max(locations.entries, salvage.values) - min(locations.entries, salvage.values)
+        salvage.outdated = True
+    if status == OK and (salvage.outdated or walk.outdated):
+        # Some page is of an earlier commit, since its last write was lost. Nothing tells which: it may be sound, and
+        # its runs a chain.
+        salvage.lost_count = 0
         status = note_range(salvage, 0, INT64_MAX)
     return status
 
