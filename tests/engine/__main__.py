@@ -65,6 +65,7 @@ def plans_of(text: str) -> Iterator[tuple[str, "Plan"]]:
 def play_all(given: argparse.Namespace) -> int:
     """Play the worlds, and return 1 if one has a finding."""
     from tests.engine import directed
+    from tests.engine.mended import mended
     from tests.engine.plan_files import written
     from tests.engine.planted import NOTHING, PLANTED
     from tests.engine.runtime import Runtime
@@ -74,7 +75,8 @@ def play_all(given: argparse.Namespace) -> int:
 
     planted = PLANTED[given.plant] if given.plant else NOTHING
     if given.world:
-        planted = replace(planted, draw=sliced if given.world == "sliced" else getattr(directed, given.world))
+        others = {"mended": mended, "sliced": sliced}
+        planted = replace(planted, draw=others.get(given.world) or getattr(directed, given.world))
     planted.begin()
     runtime = Runtime()
     runtime.redirect()

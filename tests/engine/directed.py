@@ -63,9 +63,8 @@ def _peers(plan: Plan, number: int, *roles: str, ledgers: tuple[int, ...] = LEDG
 
 def _run(plan: Plan, number: int, peers: tuple[Any, ...], *, cut: int = -1, **more: Any) -> RunPlan:
     """Return a run without faults and operations other than those in `more`; numbers of `world` are in `more`, too."""
-    fields = {
-        name: more.pop(name) for name in ("changes", "operations", "prompt_ns", "rules", "seconds") if name in more
-    }
+    named = ("changes", "decays", "operations", "prompt_ns", "rules", "seconds")
+    fields = {name: more.pop(name) for name in named if name in more}
     world = {**plan.runs[0].world, **CALM, "kill_at": 0, "seed": plan.runs[0].world["seed"] + number, **more}
     calm = RunPlan(world, rules=(), peers=peers, seconds=1.0, operations=(), cut=cut)
     return replace(calm, **fields)

@@ -269,6 +269,19 @@ static ssize_t lose(int fd, const struct file *file, int64_t at, int64_t size)
     return size;
 }
 
+/* Spoil a sector of what was written. */
+static void spoil(int fd, const struct file *file, int64_t at, int64_t size)
+{
+    unsigned char sector[SECTOR];
+    ssize_t n;
+    at += (int64_t)(draw() % (uint64_t)((size + SECTOR - 1) / SECTOR)) * SECTOR;
+    n = pread(fd, sector, SECTOR, at);
+    for (ssize_t i = 0; i < n; i++)
+        sector[i] ^= (unsigned char)draw();
+    if (n > 0 && pwrite(fd, sector, (size_t)n, at) == n)
+        lie(LIE_FILE, file);
+}
+
 /* Write `parts` at an offset. A kill in the middle leaves the first bytes. */
 static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int count, int64_t at)
 {
@@ -305,6 +318,8 @@ static ssize_t writing(int fd, struct file *file, const struct iovec *parts, int
         left -= (int64_t)less[n].iov_len;
     }
     done = pwritev(fd, less, n, at);
+    if (verdict == FAULT_ROT && done > 0)
+        spoil(fd, file, at, done);
     step(OP_WRITE, at, done, "written");
     return done;
 }
