@@ -1,5 +1,4 @@
-"""LMDB 0.9's C functions, taken from the compiled module of the `lmdb` package so that a process has one copy of
-LMDB.
+"""LMDB 0.9's C functions, from the compiled module of the `lmdb` package, so that a process has one copy of it.
 
 They are resolved once at import, and can be called without the GIL. LMDB's own rules for threads hold: one write
 transaction at a time, begun and ended by the same thread; a read transaction (MDB_NOTLS) is used by one thread at a
