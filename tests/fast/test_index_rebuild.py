@@ -104,6 +104,36 @@ def test_like_the_model(
     index.close()
 
 
+@settings(deadline=None, max_examples=examples(60))
+@given(
+    logs=st.lists(st.tuples(st.lists(ENTRY, max_size=25), st.integers(1, 2500)), max_size=4),
+    stretch=st.sampled_from([SPARE, 1 << 16]),
+    part=st.sampled_from([100, 1 << 20]),
+)
+def test_logs_of_which_only_the_beginning_is_taken(
+    tmp_path_factory: pytest.TempPathFactory, logs: list[tuple[list[bytes], int]], stretch: int, part: int
+) -> None:
+    """What was collected before the end is put at its place in this log, whatever is scanned next, if anything is."""
+    directory = tmp_path_factory.mktemp(f"ends{next(COUNT)}")
+    index = Index.open(directory, 1 << 24)
+    rebuild = Rebuild(index, stretch_bytes=stretch)
+    places: Places = {}
+    for log_id, (entries, end) in enumerate(logs):
+        data = model.build(entries, closed=False)
+        path = directory / f"{log_id:x}.log"
+        path.write_bytes(data)
+        found = rebuild.scan(path, log_id, 0, min(part, end))
+        while found.more and found.end < end:
+            found = rebuild.scan(path, log_id, found.end, min(part, end - found.end))
+        for ledger, entry, offset, length in model.scan(data).records:
+            if offset < end:
+                places[ledger, entry] = (log_id, offset, length)
+    ids, _ = rebuild.finish()
+    assert stored(index.reader(), set(ids.tolist())) == places
+    assert set(ids.tolist()) == {ledger for ledger, _ in places}
+    index.close()
+
+
 def test_runs_are_as_large_as_a_flush_makes_them(directory: Path, index: Index) -> None:
     """A run has 1,024 slots. A large gap, or a record of another ledger, ends it before that; a small gap does not."""
     ids = [*range(3000), *range(3002, 3010), *range(5000, 5010)]

@@ -296,11 +296,13 @@ cdef class Rebuild:
     def scan(self, path, uint32_t log_id, uint64_t start=0, uint64_t bytes_max=UINT64_MAX, Files files=None):
         """Scan about `bytes_max` bytes of the log at `path` from `start` (0 = its first record) on; return a LogPart.
 
-        If `more` is set, continue at `end`. OSError if the log cannot be read or the index cannot be written,
+        If `more` is set, continue at `end`, or take no more of this log. OSError if the log cannot be read or the index cannot be written,
         ValueError if the file is not an entry log; after an OSError of the index the Rebuild cannot be used any more.
         """
         cdef LogScan found
         cdef Status status
+        if log_id != self.state.log_id:
+            self.put_rest()
         files = files if files is not None else Files()
         cdef FileOps* ops = files.ops
         cdef int fd = open_to_read(ops, path)
@@ -323,6 +325,7 @@ cdef class Rebuild:
         cdef LedgerBytes* slots
         cdef Status status
         cdef size_t i
+        self.put_rest()
         with nogil:
             status = commit(&self.state)
             slots = ledger_map_sorted(&self.state.ledgers)
@@ -342,6 +345,13 @@ cdef class Rebuild:
         if self.index.raw != NULL:
             with nogil:
                 index_abort(self.state.index)
+
+    cdef object put_rest(self):
+        """Put what was collected in the last part of a log, if no other part followed."""
+        cdef Status status
+        with nogil:
+            status = put_stretch(&self.state)
+        self.check(status)
 
     cdef object check(self, Status status):
         if status != Status.OK:
