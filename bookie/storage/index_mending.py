@@ -48,9 +48,10 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
                 " (bkadmin rebuild-db-ledgers-index)"
             ) from error
         facts["lost"] = lost
-        if b"doubts" in older:
+        doubts, all_doubts = _doubts(index)
+        if b"doubts" in older or not all_doubts:
             ranges = [EVERY_LEDGER]
-        elif whole and not lost and not any(table_values(index, table)[1] for table in (b"fences", b"doubts")):
+        elif whole and not lost and not table_values(index, b"fences")[1]:
             # All that is there is sound, so something is missing: a page may be of an earlier commit, and with it
             # whole tables.
             ranges = [EVERY_LEDGER]
@@ -65,7 +66,7 @@ def mend_index(directory: Path, index: Path, map_bytes: int) -> None:
             known.update(unknown)
             facts["ledgers_without_record"] = len(unknown)
         doubtful = {ledger for ledger in known if any(first <= ledger <= last for first, last in ranges)}
-        doubtful |= _doubts(index) & known
+        doubtful |= doubts & known
         put_records(fresh, sorted(records))
         put_fences(fresh, fences)
         put_doubts(fresh, sorted(doubtful))
@@ -84,13 +85,14 @@ def _records(index: Path) -> tuple[list[Ledger], bool]:
     return found, not problems
 
 
-def _doubts(index: Path) -> set[int]:
-    values, _ = table_values(index, b"doubts")
+def _doubts(index: Path) -> tuple[set[int], bool]:
+    """Return the ledgers in doubt that can be read, and whether these are all."""
+    values, problems = table_values(index, b"doubts")
     found = set()
     for key, value in values:
         with suppress(ValueError):
             found.add(unpack_doubt(key, value)[0])
-    return found
+    return found, not problems
 
 
 def _in_logs(directory: Path) -> set[int]:

@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.flips.index_pages import stretches
 from tests.storage.opened import Opened
 from tests.storage.test_index_repair import (
     ENTRIES,
     LEAF,
     LEDGERS,
     PAGE,
+    a_run,
+    flip,
     index_file,
     newest_meta,
     pages,
     readable,
     repaired,
+    restarted,
     stored,
     tables,
 )
@@ -62,3 +66,20 @@ def test_b6_readers_begin_while_the_meta_pages_cannot_be_used(tmp_path: Path) ->
     assert readable(one) == LEDGERS * ENTRIES
     collector.live_bytes()
     one.stop()
+
+
+def test_b7_doubts_that_cannot_be_read_are_doubts_of_all_ledgers(tmp_path: Path) -> None:
+    """A repair was not finished, and the table that says for which ledgers decays while the bookie is down."""
+    one = stored(tmp_path)
+    flip(one, a_run(one), 3)
+    readable(one)
+    one.storage.repairs[0].salvage()
+    assert 0 < one.storage.stats()["doubtful_ledgers"] < LEDGERS
+    leaf = max(each.end for each in stretches(index_file(one).read_bytes()) if each.part == "doubts leaf")
+    overwrite(one, leaf - 8, bytes(8))
+    again = restarted(one, tmp_path)
+    assert again.storage.stats()["doubtful_ledgers"] == LEDGERS
+    assert readable(again) < LEDGERS * ENTRIES
+    repaired(again)
+    assert readable(again) == LEDGERS * ENTRIES
+    again.stop()
