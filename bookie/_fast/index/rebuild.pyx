@@ -296,8 +296,9 @@ cdef class Rebuild:
     def scan(self, path, uint32_t log_id, uint64_t start=0, uint64_t bytes_max=UINT64_MAX, Files files=None):
         """Scan about `bytes_max` bytes of the log at `path` from `start` (0 = its first record) on; return a LogPart.
 
-        If `more` is set, continue at `end`, or take no more of this log. OSError if the log cannot be read or the index cannot be written,
-        ValueError if the file is not an entry log; after an OSError of the index the Rebuild cannot be used any more.
+        If `more` is set, continue at `end`, or take no more of this log. OSError if the log cannot be read or the index
+        cannot be written, ValueError if the file is not an entry log; after an OSError of the index the Rebuild cannot
+        be used any more.
         """
         cdef LogScan found
         cdef Status status
