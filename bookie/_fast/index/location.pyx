@@ -82,8 +82,11 @@ cdef void fill_hit(const StoredRun* run, uint32_t slot, int64_t upper, IndexHit*
 # --- readers ---
 
 cdef IndexReader* index_reader(LocationIndex* index) noexcept nogil:
-    cdef IndexReader* reader = <IndexReader*> calloc(1, sizeof(IndexReader))
+    cdef IndexReader* reader
     cdef int error
+    if bk_load(&index.failed):
+        return NULL
+    reader = <IndexReader*> calloc(1, sizeof(IndexReader))
     if reader == NULL:
         return NULL
     reader.index = index
