@@ -9,10 +9,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from tests.fixtures.faults import go_on
 from tests.reference.storage import entry
 from tests.storage.opened import Opened
-from tests.storage.test_index_repair import ENTRIES, KEY, LEDGERS, a_run, flip, readable, repaired, stored
+from tests.storage.test_index_repair import ENTRIES, KEY, LEDGERS, a_run, data, flip, readable, repaired, stored
 
 
 def test_b14_a_ledger_in_doubt_is_deleted(tmp_path: Path) -> None:
@@ -163,3 +165,30 @@ def collected(one: Opened) -> None:
     collector.live_bytes()
     for log_id in collector.closed_logs().ids.tolist():
         assert collector.compact(log_id).outcome == "unlinked"
+
+
+def test_b7_a_log_grows_while_it_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction has committed the only copies of a log's entries, and appends those of another one meanwhile."""
+    one = restarted(stored(tmp_path), tmp_path)
+    for number in range(ENTRIES):
+        one.direct.add(data(LEDGERS, number), KEY)
+    assert one.direct.commit()
+    one.checkpoint()
+    one = restarted(one, tmp_path, log_bytes_max=1 << 20)
+    collector, repair = one.storage.collectors()[0], one.storage.repairs[0]
+    first, second = collector.closed_logs().ids.tolist()[:2]
+    collector.live_bytes()
+    assert collector.compact(first).outcome == "unlinked"
+    lose_a_run(one)
+    real = repair._logs_of
+
+    def listed(ledgers: Any) -> Any:
+        found = real(ledgers)
+        assert collector.compact(second).moved_records > 0
+        return found
+
+    monkeypatch.setattr(repair, "_logs_of", listed)
+    assert repair.step(0)
+    assert not doubtful(one)
+    assert readable(one) == LEDGERS * ENTRIES
+    one.stop()
