@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--trace", action="store_true", help="print the plan, and the calls of the last run")
     parser.add_argument("--hashes", action="store_true", help="print the hash of each world")
     parser.add_argument("--plant", default="", metavar="NAME", help="play them with a bug of tests/engine/planted.py")
-    parser.add_argument("--world", default="", metavar="NAME", help="play worlds of tests/engine/directed.py")
+    parser.add_argument("--world", default="", metavar="NAME", help="play worlds of tests/engine/named.py")
     parser.add_argument("--first", action="store_true", help="end at the first world with a finding")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--shrink", type=float, default=120, help="seconds for shrinking a failing world; 0: do not")
@@ -64,19 +64,16 @@ def plans_of(text: str) -> Iterator[tuple[str, "Plan"]]:
 
 def play_all(given: argparse.Namespace) -> int:
     """Play the worlds, and return 1 if one has a finding."""
-    from tests.engine import directed
-    from tests.engine.mended import mended
+    from tests.engine.named import NAMED
     from tests.engine.plan_files import written
     from tests.engine.planted import NOTHING, PLANTED
     from tests.engine.runtime import Runtime
-    from tests.engine.sliced import sliced
     from tests.engine.standby import Standby
     from tests.engine.world import play
 
     planted = PLANTED[given.plant] if given.plant else NOTHING
     if given.world:
-        others = {"mended": mended, "sliced": sliced}
-        planted = replace(planted, draw=others.get(given.world) or getattr(directed, given.world))
+        planted = replace(planted, draw=NAMED[given.world])
     planted.begin()
     runtime = Runtime()
     runtime.redirect()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bookie.storage.settings import MIB
-from tests.engine.directed import MANY, _often, _peers, _rng, _run, _world
+from tests.engine.drafts import MANY, generator_of, often, peers_of, run_of, world_of
 from tests.engine.plan import KIB, MS, Operation, Plan, S
 
 __all__ = ["sliced"]
@@ -11,7 +11,7 @@ __all__ = ["sliced"]
 
 def sliced(plan: Plan) -> Plan:
     """Flushes for room, beside adds, reads, deletions and collection, at times without space; then a kill."""
-    rng = _rng(plan)
+    rng = generator_of(plan)
     runs = []
     for number in range(2):
         deleted = rng.sample(MANY, 6)
@@ -21,16 +21,16 @@ def sliced(plan: Plan) -> Plan:
             world = {"full_from": begin, "full_to": begin + int(rng.choice((0.05, 0.2, 1)) * S)}
         peers = ("writer", "writer", "writer", "fencer", "reader", "batch", "reader")
         runs.append(
-            _run(
+            run_of(
                 plan,
                 number,
-                _peers(plan, number, *peers, ledgers=MANY, requests=600, pause_ns=rng.choice((0, 1, 2)) * MS),
+                peers_of(plan, number, *peers, ledgers=MANY, requests=600, pause_ns=rng.choice((0, 1, 2)) * MS),
                 kill_at=int(10 ** rng.uniform(3.8, 4.8)) if rng.random() < 0.8 else 0,
                 cut=rng.choice((-1, 0, 1)),
                 preempt=rng.choice((0, 10, 50)),
                 operations=(
-                    *_often("collect", 0.9, rng.choice((0, 3, 10))),
-                    *_often("checkpoint", 0.9, rng.choice((0, 0, 3))),
+                    *often("collect", 0.9, rng.choice((0, 3, 10))),
+                    *often("checkpoint", 0.9, rng.choice((0, 0, 3))),
                     *(Operation(int(rng.uniform(0.1, 0.7) * S), "delete", ledger) for ledger in deleted),
                 ),
                 **world,
@@ -41,4 +41,4 @@ def sliced(plan: Plan) -> Plan:
     kept = {"keep_flushed": rng.random() < 0.3, "index_slice_ledgers": 1, "log_per_ledger": rng.random() < 0.2}
     directories = rng.choice((1, 1, 2))
     pages = {"index_leaves": rng.choice((1, 1 << 13))}
-    return _world(plan, *runs, ledger_directories=directories, **settings, **caches, **kept, **pages)
+    return world_of(plan, *runs, ledger_directories=directories, **settings, **caches, **kept, **pages)

@@ -101,6 +101,14 @@ def test_mostly_dead_logs_are_compacted() -> None:
     assert int(compacted[1]) > 0
 
 
+@pytest.mark.parametrize("seeds", ["0:4", pytest.param("4:24", marks=pytest.mark.thorough)])
+def test_a_damaged_index_beside_collection(seeds: str) -> None:
+    """No acknowledged entry is denied while the index is repaired and logs are compacted, and after it."""
+    compacted = re.search(r"(\d+) compacted", played(seeds, "--world", "mended"))
+    assert compacted is not None
+    assert int(compacted[1]) > 0
+
+
 @pytest.mark.parametrize("seeds", ["0:6", pytest.param("6:40", marks=pytest.mark.thorough)])
 def test_a_stalled_disk_beside_collection(seeds: str) -> None:
     """Nothing is lost or denied, and all requests are answered, while one of three ledger directories stalls and all of

@@ -269,16 +269,16 @@ static ssize_t lose(int fd, const struct file *file, int64_t at, int64_t size)
     return size;
 }
 
-/* Spoil a sector of what was written. */
+/* Spoil a sector of what was written, or the part of it that was. */
 static void spoil(int fd, const struct file *file, int64_t at, int64_t size)
 {
     unsigned char sector[SECTOR];
-    ssize_t n;
-    at += (int64_t)(draw() % (uint64_t)((size + SECTOR - 1) / SECTOR)) * SECTOR;
-    n = pread(fd, sector, SECTOR, at);
+    int64_t skipped = (int64_t)(draw() % (uint64_t)((size + SECTOR - 1) / SECTOR)) * SECTOR;
+    int64_t left = size - skipped < SECTOR ? size - skipped : SECTOR;
+    ssize_t n = pread(fd, sector, (size_t)left, at + skipped);
     for (ssize_t i = 0; i < n; i++)
         sector[i] ^= (unsigned char)draw();
-    if (n > 0 && pwrite(fd, sector, (size_t)n, at) == n)
+    if (n > 0 && pwrite(fd, sector, (size_t)n, at + skipped) == n)
         lie(LIE_FILE, file);
 }
 
