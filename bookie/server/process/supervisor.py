@@ -84,7 +84,8 @@ class Supervisor:
                 self._end(EXIT_BOOKIE_FAILED, "an essential thread died", ",".join(dead), "see above")
                 return
             if self._finish is not None and time.monotonic() > self._finish[0]:
-                left = ",".join(one.name for one in threading.enumerate() if not one.daemon and one.is_alive())
+                ending = (threading.main_thread(), self._thread)
+                left = ",".join(one.name for one in threading.enumerate() if one not in ending)
                 self._end(self._finish[1], "the process ends before some of its threads", left, "", logging.INFO)
                 return
             if self._deadline is not None and time.monotonic() > self._deadline:
