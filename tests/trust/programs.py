@@ -49,6 +49,10 @@ class Program:
 
 PROGRAMS = {
     "engine": Program("worlds of the engine", ("tests.engine",), 500),
+    "mended": Program("worlds that repair an index under load", ("tests.engine", "--world", "mended"), 100),
+    "rotting": Program("worlds whose disks decay", ("tests.engine", "--world", "rotting"), 300),
+    "sliced": Program("worlds that flush the index in slices", ("tests.engine", "--world", "sliced"), 300),
+    "stalled": Program("worlds whose disks hang", ("tests.engine", "--world", "stalled"), 300),
     "cluster": Program("worlds of whole clusters", ("tests.engine.cluster",), 100),
     "protocol": Program("worlds of the client's protocol", ("tests.sim", "--jobs", "1"), 10_000),
     "kills": Program("real bookies, killed under load", ("tests.crash", "kills"), 3),
