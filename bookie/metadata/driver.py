@@ -347,3 +347,8 @@ class MetadataDriver(Protocol):
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
+    def hurry(self, patience_s: float) -> None:
+        """Let calls wait for the store for this long at most, as the process is about to end.
+
+        That includes calls that wait already. Once one had no answer in that time, all fail at once.
+        """

@@ -68,6 +68,11 @@ log = logging.getLogger(__name__)
 
 DRAIN_SHARE = 0.3
 """The share of the time for a stop that outstanding responses may take."""
+STORE_SHARE = 0.1
+"""The share of the time for a stop that calls may wait for a metadata store that is silent, before what is stored is
+flushed; at most STORE_S seconds. A session that could not be ended expires.
+"""
+STORE_S = 2.0
 MODE_WAIT_S = 10.0
 """How long a change of the operator's mode waits for the registration to follow, in seconds."""
 
@@ -139,6 +144,7 @@ class Bookie:
     def stop(self) -> None:
         """Undo the start, last step first. Idempotent. An error leaves the DIRTY markers in place."""
         self._phase = "stopping"
+        self.metadata.hurry(min(STORE_S, STORE_SHARE * self._settings.server.shutdown_timeout_ms / 1000))
         self._undo.close()
         self._phase = "stopped"
 

@@ -38,6 +38,9 @@ class Shared:
     def stop(self) -> None:
         """Do nothing, since the bookie stops the driver."""
 
+    def hurry(self, patience_s: float) -> None:
+        """Do nothing, since the bookie hurries the driver."""
+
 
 def open_service(host: Host) -> Any:
     """Return the `AutoRecovery` of this bookie, or None if it is not enabled. Raises ConfigurationError."""

@@ -194,6 +194,14 @@ class Endpoints:
             with self._lock:
                 self._token = ""
 
+    def cut(self) -> None:
+        """End all calls and streams under way, as if the connections were lost; further ones get new connections."""
+        with self._lock:
+            ended = self._channels
+            self._open_again()
+        for channel in ended:
+            channel.close()
+
     def close(self) -> None:
         """Close all connections."""
         for channel in self._channels:
@@ -208,14 +216,20 @@ class Endpoints:
         return [grpc.secure_channel(host, credentials, options=CHANNEL_OPTIONS) for host in self._hosts]
 
     def _read_again(self) -> None:
-        """Replace the channels. Calls that are under way end on the channels before, which end with the last call."""
+        if self._open_again():
+            log.info("read the files for TLS again target=%s", ",".join(self._hosts))
+
+    def _open_again(self) -> bool:
+        """Replace the channels, and return whether that was done. Calls that are under way end on the channels before,
+        which end with the last call.
+        """
         try:
             self._channels = self._opened()
         except ConfigurationError as error:  # a file is being replaced, which is the next change
             log.warning("cannot read the files for TLS again target=%s error=%s", ",".join(self._hosts), error)
-            return
+            return False
         self._stubs = {}
-        log.info("read the files for TLS again target=%s", ",".join(self._hosts))
+        return True
 
     def _present(self) -> Any:
         with self._lock:

@@ -110,9 +110,12 @@ class EtcdStore(ConnectedStore):
         self._join()
         try:
             self._endpoints.call("Lease/LeaseRevoke", pb.LeaseRevokeRequest(id=self._session), 1.0)
-        except (grpc.RpcError, BookKeeperError) as error:  # the session expires by itself
+        except (grpc.RpcError, ValueError, BookKeeperError) as error:  # the session expires by itself
             log.info("cannot end the lease, it will expire target=%s error=%s", self._name, error)
         self._endpoints.close()
+
+    def _cut(self) -> None:
+        self._open_endpoints().cut()
 
     # Keys
 
@@ -241,7 +244,8 @@ class EtcdStore(ConnectedStore):
         request = pb.RangeRequest(key=start, range_end=end, limit=limit, keys_only=True)
         sent = None
         if ahead and not self._stopping.is_set():
-            with suppress(grpc.RpcError, BookKeeperError):  # of a login, which is repeated when the answer is used
+            # A login may fail, or the channel be cut: the request is repeated when the answer is used.
+            with suppress(grpc.RpcError, ValueError, BookKeeperError):
                 sent = self._open_endpoints().begin("KV/Range", request, self._attempt_s)
         return AskedKeys(lambda: self._range(request), sent)
 
@@ -429,7 +433,7 @@ class EtcdStore(ConnectedStore):
             try:
                 requests = _requests(create, self._timeout_s / SIGNS_PER_TTL, now_ended := threading.Event())
                 opened = self._open_endpoints().open("Watch/Watch", requests, self._attempt_s)
-            except (grpc.RpcError, BookKeeperError) as error:  # of the login
+            except (grpc.RpcError, ValueError, BookKeeperError) as error:  # of the login, or of a channel that was cut
                 log.info("cannot watch changes target=%s error=%s", self._name, error)
                 self._stopping.wait(RETRY_S)
                 continue

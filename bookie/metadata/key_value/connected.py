@@ -16,11 +16,16 @@ import grpc
 
 from bookie.errors import BookKeeperError, MetadataStoreError, SecurityError
 from bookie.metadata.key_value.keys import NO_SESSION, SessionExpired, Watchers
+from bookie.metadata.patience import Patience
 
 __all__ = ["ConnectedStore", "LOST_ANSWER", "NotPermitted", "RETRY_S"]
 
 RETRY_S = 0.1
 KEEP_ALIVES_PER_TTL = 4
+JOIN_S = 0.2
+"""How long a call that runs when the connection is stopped may still take, in seconds."""
+CLOSED = "closed channel"
+"""What gRPC says, as a ValueError, of a call on a channel that was closed meanwhile."""
 LOST_ANSWER = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED}
 log = logging.getLogger(__name__)
 
@@ -35,8 +40,10 @@ class ConnectedStore(ABC):
     def __init__(self, name: str, *, session_timeout_s: float) -> None:
         self._name = name
         self._timeout_s = session_timeout_s
+        self._patience = Patience(session_timeout_s)
         self._session = NO_SESSION
         self._stopping = threading.Event()
+        self._cutter: threading.Timer | None = None
         self._loss_listeners: list[Callable[[], None]] = []
         self._interruption_listeners: list[Callable[[], None]] = []
         self._watchers = Watchers()
@@ -61,6 +68,10 @@ class ConnectedStore(ABC):
     def _follow(self) -> None:
         """Tell the watchers of every change until the connection is stopped. Runs on the thread of changes."""
 
+    @abstractmethod
+    def _cut(self) -> None:
+        """End all calls and streams under way, as if the connection were lost; further ones get a new connection."""
+
     # Sessions and listeners
 
     def watch(self, touched: Callable[[str], None]) -> Callable[[], None]:
@@ -79,10 +90,27 @@ class ConnectedStore(ABC):
         for listener in self._interruption_listeners:
             listener()
 
+    def hurry(self, patience_s: float) -> None:
+        """Let calls wait for this long at most, as the process is about to end: `Patience` says more."""
+        self._patience.hurry(patience_s)
+        if self._cutter is None and self._follower.is_alive():  # a call that waits has the time it was given
+            self._cutter = threading.Timer(patience_s, self._cut)
+            self._cutter.name, self._cutter.daemon = "metadata-hurry", True
+            self._cutter.start()
+
     def _join(self) -> None:
-        """Wait for the threads, after `_stopping` was set and the stream was ended."""
-        for thread in (self._keeper, self._follower):
-            if thread.is_alive():
+        """Wait for the threads, after `_stopping` was set and the stream was ended. A call that the store does not
+        answer is not waited for.
+        """
+        threads = [one for one in (self._cutter, self._keeper, self._follower) if one is not None and one.is_alive()]
+        if self._cutter is not None:
+            self._cutter.cancel()
+        deadline = time.monotonic() + JOIN_S
+        for thread in threads:
+            thread.join(max(deadline - time.monotonic(), 0))
+        if any(thread.is_alive() for thread in threads):
+            self._cut()
+            for thread in threads:
                 thread.join()
 
     # Calls
@@ -95,7 +123,7 @@ class ConnectedStore(ABC):
         *,
         attempt_s: float | None = None,
     ) -> Any:
-        """Call a method, and repeat it after a lost answer until the session timeout has passed.
+        """Call a method, and repeat it after a lost answer until the session timeout has passed, or the patience ends.
 
         Args:
             method: What is called with the request and a timeout in seconds.
@@ -107,13 +135,13 @@ class ConnectedStore(ABC):
             MetadataStoreError: The store did not answer in time.
             BookKeeperError: The store refused.
         """
-        deadline = time.monotonic() + self._timeout_s
+        begun = time.monotonic()
         answer_lost, why = False, ""
         while True:
-            left = deadline - time.monotonic()
+            left = self._patience.left(begun)
             if left <= 0 or self._stopping.is_set():
                 raise MetadataStoreError(
-                    f"metadata store {self._name} did not answer within {self._timeout_s:g} s: "
+                    f"metadata store {self._name} did not answer within {self._waited(begun):g} s: "
                     f"check metadataServiceUri and that the process with the store runs{why}"
                 )
             try:
@@ -128,6 +156,14 @@ class ConnectedStore(ABC):
                 if answer_lost and settle is not None:
                     return settle(refusal)
                 raise refusal from error
+            except ValueError as error:
+                if CLOSED not in str(error):
+                    raise
+                self._stopping.wait(min(RETRY_S, left))  # `_cut` was called before it was sent
+
+    def _waited(self, begun: float) -> float:
+        """Return for how many seconds a call has waited that gives up now, as a message says it."""
+        return min(round(time.monotonic() - begun, 1), self._timeout_s)
 
     def _may_have_worked(self, error: grpc.RpcError) -> bool:  # noqa: ARG002 - a kind of store may know better
         """Return whether a call that is repeated after `error` may have had its effect already."""
@@ -149,6 +185,8 @@ class ConnectedStore(ABC):
                 self._renew_session()
             except BookKeeperError as error:
                 late = True
+                if self._stopping.is_set():
+                    return
                 log.warning("cannot keep the session alive target=%s error=%s", self._name, error)
 
     def _renew_session(self) -> None:

@@ -45,6 +45,8 @@ LEDGERS = "ledgers/"
 INSTANCE = "instanceid"
 HEALTH_CHECKS_OFF = "disableHealthCheck"
 NEXT_LEDGER = "next-ledger-id"
+LAST_CALLS_S = 1.0
+"""How long calls may still take when the driver is stopped, in seconds."""
 PATIENCE = 1.5
 """How many session timeouts to wait for the end of an old session, which may come a little after its timeout."""
 
@@ -313,7 +315,11 @@ class KeyValueDriver:
         self._end_watch = self.store.watch(self._watcher.wake_topic)
         self._watcher.start()
 
+    def hurry(self, patience_s: float) -> None:
+        self.store.hurry(patience_s)
+
     def stop(self) -> None:
+        self.store.hurry(LAST_CALLS_S)  # the watch thread may be in a call
         if self._end_watch is not None:
             self._end_watch()
         self._watcher.stop()

@@ -156,6 +156,9 @@ class EmbeddedStore:
             self.close_session(session)
         self._close()
 
+    def hurry(self, patience_s: float) -> None:
+        """Do nothing, since no call waits for another process."""
+
     # Keys
 
     def get(self, key: str) -> Item | None:

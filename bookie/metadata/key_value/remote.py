@@ -5,6 +5,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -53,7 +54,7 @@ class RemoteStore(ConnectedStore):
         self._channel: Any = None
         self._stub: Any = None
         self._lock = threading.Lock()
-        # The field below is guarded by _lock.
+        # The fields above and below are guarded by _lock, after `start`.
         self._stream: Any = None
 
     def start(self) -> None:
@@ -89,15 +90,36 @@ class RemoteStore(ConnectedStore):
         try:
             if self._session != NO_SESSION:
                 self._stub.CloseSession(pb.CloseSessionRequest(session=self._session), timeout=1.0)
-        except grpc.RpcError as error:  # the session expires by itself
+        except (grpc.RpcError, ValueError) as error:  # the session expires by itself
             log.info("cannot close the session, it will expire target=%s error=%s", self._name, error)
         self._channel.close()
+
+    def _cut(self) -> None:
+        with self._lock:
+            ended = self._channel
+            try:
+                self._channel = open_channel(self._name, self._access, CHANNEL_OPTIONS)
+            except BookKeeperError as error:  # a file is being replaced; calls on the closed channel fail
+                log.warning("cannot connect again target=%s error=%s", self._name, error)
+            else:
+                self._stub = MetadataStoreStub(self._channel)  # type: ignore[no-untyped-call]  # generated
+        ended.close()
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        """Return a method of the service, on the connection that there is when it is called."""
+
+        def call(request: Any, timeout: float) -> Any:
+            with self._lock:
+                method = getattr(self._stub, name)
+            return method(request, timeout=timeout)
+
+        return call
 
     # Keys
 
     def get(self, key: str) -> Item | None:
         try:
-            found = self._call(self._stub.Get, pb.GetRequest(key=key))
+            found = self._call(self._method("Get"), pb.GetRequest(key=key))
         except KeyAbsent:
             return None
         return Item(found.value, found.version, found.created_ms, found.session)
@@ -112,7 +134,7 @@ class RemoteStore(ConnectedStore):
                 raise refusal
             return found
 
-        reply = self._call(self._stub.Put, request, settle)
+        reply = self._call(self._method("Put"), request, settle)
         return reply if isinstance(reply, Item) else Item(value, reply.version, reply.created_ms, session)
 
     def delete(self, key: str, expected: int | None = None) -> None:
@@ -120,13 +142,13 @@ class RemoteStore(ConnectedStore):
             if not isinstance(refusal, KeyAbsent):
                 raise refusal
 
-        self._call(self._stub.Delete, pb.DeleteRequest(key=key, expected=expected), settle)
+        self._call(self._method("Delete"), pb.DeleteRequest(key=key, expected=expected), settle)
 
     def keys(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        return list(self._call(self._stub.List, pb.ListRequest(prefix=prefix, after=after, limit=limit)).keys)
+        return list(self._call(self._method("List"), pb.ListRequest(prefix=prefix, after=after, limit=limit)).keys)
 
     def increment(self, key: str) -> int:
-        return int(self._call(self._stub.Increment, pb.IncrementRequest(key=key)).value)
+        return int(self._call(self._method("Increment"), pb.IncrementRequest(key=key)).value)
 
     # Changes and sessions
 
@@ -148,10 +170,10 @@ class RemoteStore(ConnectedStore):
 
     def _open_session(self) -> int:
         request = pb.OpenSessionRequest(ttl_ms=int(self._timeout_s * 1000))
-        return int(self._call(self._stub.OpenSession, request).session)
+        return int(self._call(self._method("OpenSession"), request).session)
 
     def _keep_session(self) -> None:
-        self._call(self._stub.KeepAlive, pb.KeepAliveRequest(session=self._session))
+        self._call(self._method("KeepAlive"), pb.KeepAliveRequest(session=self._session))
 
     def _follow(self) -> None:
         ended = False
@@ -169,10 +191,15 @@ class RemoteStore(ConnectedStore):
 
     def _open_stream(self) -> Any:
         """Open the stream of changes, or return None when stopping, since `stop` must know every open stream."""
-        with self._lock:
-            if not self._stopping.is_set():
-                self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)
-                return self._stream
+        while not self._stopping.is_set():
+            try:
+                with self._lock:
+                    if not self._stopping.is_set():
+                        self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)
+                        return self._stream
+            except ValueError as error:  # the channel was cut, and there is no other one
+                log.info("cannot watch changes target=%s error=%s", self._name, error)
+                self._stopping.wait(RETRY_S)
         return None
 
 

@@ -179,6 +179,9 @@ class ZooKeeperDriver:
         if self.cluster.is_initialized():
             self.cluster.layout()
 
+    def hurry(self, patience_s: float) -> None:
+        self._session.hurry(patience_s)
+
     def stop(self) -> None:
         self._session.refuse()
         self._watcher.stop()

@@ -6,9 +6,11 @@ again.
 """
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient, KazooState
@@ -26,11 +28,18 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 from bookie.errors import BookKeeperError, MetadataStoreError
 from bookie.log_throttle import LogThrottle
+from bookie.metadata.patience import Patience
 
 T = TypeVar("T")
 LOST_ANSWER = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
 RECONNECT_DELAY_S_MAX = 1.0
 POLL_S = 0.05
+LOOK_S = 0.5
+"""How often a request that waits looks whether it still may."""
+CLOSE_S = 1.0
+"""How long the server has to answer that the session is closed."""
+CUT_S = 1.0
+"""How long kazoo's threads have to end once their socket was shut down."""
 RECONNECT_LOG_S = 60.0
 log = logging.getLogger(__name__)
 kazoo_log = logging.getLogger(f"{__name__}.kazoo")
@@ -47,6 +56,7 @@ class ZooKeeperSession:
         self._loss_listeners: list[Callable[[], None]] = []
         self._connect_listeners: list[Callable[[], None]] = []
         self._stopped = threading.Event()
+        self._patience = Patience(timeout_s)
         self.client: Any = None
         self.id = 0
         """The `ephemeralOwner` of our own nodes; 0 while there is no session. A session survives a lost connection."""
@@ -77,17 +87,32 @@ class ZooKeeperSession:
         """Let no request wait for a connection any more."""
         self._stopped.set()
 
+    def hurry(self, patience_s: float) -> None:
+        """Let requests wait for this long at most, as the process is about to end: `Patience` says more."""
+        self._patience.hurry(patience_s)
+
     def stop(self) -> None:
-        """End the session. ZooKeeper deletes our ephemeral nodes at once, or at the timeout if it cannot be reached."""
+        """End the session. ZooKeeper deletes our ephemeral nodes at once, or at the timeout if it cannot be reached.
+
+        kazoo would wait for a server that is silent, for the session timeout; we shut its socket down before.
+        """
         self.refuse()
         if self.client is None:
             return
+        closing = threading.Thread(target=self._close, name="zookeeper-close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_S)
+        if closing.is_alive():
+            log.warning("cannot close the session, it will expire hosts=%s", self.hosts)
+            _shut(self.client)
+            closing.join(CUT_S)
+
+    def _close(self) -> None:
         try:
             self.client.stop()
-        except WriterNotClosedException as error:  # the server accepts nothing; kazoo's thread goes on retrying
+            self.client.close()
+        except WriterNotClosedException as error:  # kazoo's thread goes on, in a connect that nothing can end
             log.warning("cannot close the session hosts=%s error=%s", self.hosts, error)
-            return
-        self.client.close()
 
     def on_loss(self, listener: Callable[[], None]) -> None:
         """Call `listener` on kazoo's thread when a session has expired; it must not block."""
@@ -119,12 +144,16 @@ class ZooKeeperSession:
         our own success; `settle(refusal)` then decides, and returns the result or raises. Raises MetadataStoreError
         if no answer came within `patience_s`, by default the session timeout.
         """
-        deadline = time.monotonic() + (patience_s or self.timeout_s)
+        begun = time.monotonic()
+
+        def left() -> float:
+            return self._patience.left(begun, patience_s)
+
         answer_lost = False
         while True:
-            self._wait_connected(deadline)
+            self._wait_connected(left)
             try:
-                return request(self.client).get(timeout=max(deadline - time.monotonic(), POLL_S))
+                return self._answer(request(self.client), left)
             except (*LOST_ANSWER, KazooTimeoutError) as error:
                 answer_lost = True
                 log.info("answer lost, repeating the request hosts=%s error=%r", self.hosts, error)
@@ -133,15 +162,26 @@ class ZooKeeperSession:
                     return settle(refusal)
                 raise
 
-    def _wait_connected(self, deadline: float) -> None:
+    def _answer(self, sent: Any, left: Callable[[], float]) -> Any:
+        """Wait for the answer to a request while there is time left, which may become less meanwhile."""
+        while True:
+            wait_s = max(left(), POLL_S)
+            try:
+                return sent.get(timeout=min(wait_s, LOOK_S))
+            except KazooTimeoutError:
+                if self._stopped.is_set():
+                    raise BookKeeperError(f"the session with ZooKeeper {self.hosts} is stopped") from None
+                if sent.ready() or left() <= 0:
+                    raise
+
+    def _wait_connected(self, left: Callable[[], float]) -> None:
         while not self.client.connected:
             if self._stopped.is_set():
                 raise BookKeeperError(f"the session with ZooKeeper {self.hosts} is stopped")
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if (wait_s := left()) <= 0:
                 break
-            self._stopped.wait(min(left, POLL_S))
-        if time.monotonic() >= deadline:
+            self._stopped.wait(min(wait_s, POLL_S))
+        if left() <= 0:
             raise MetadataStoreError(f"ZooKeeper {self.hosts} did not answer in time (session of {self.timeout_s:g} s)")
 
     def _state_changed(self, client: Any, state: str) -> None:
@@ -155,3 +195,11 @@ class ZooKeeperSession:
             self.id = int(client.client_id[0])
             for listener in self._connect_listeners:
                 listener()
+
+
+def _shut(client: Any) -> None:
+    """End the connection of a client that was told to stop, so that its thread ends instead of waiting for answers."""
+    connected = getattr(client._connection, "_socket", None)
+    if connected is not None:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,46 @@
+"""How long calls may wait for a metadata store: for the session's timeout at first, and for less once the process is
+about to end. Any thread may call.
+"""
+
+import threading
+import time
+
+__all__ = ["Patience"]
+
+FOR_EVER = float("inf")
+
+
+class Patience:
+    """The time that each call has, `call_s` seconds until `hurry` is called."""
+
+    def __init__(self, call_s: float) -> None:
+        self._call_s = call_s
+        self._lock = threading.Lock()
+        # The fields below are guarded by _lock.
+        self._hurried_at = FOR_EVER
+        self._hurried_s = call_s
+        self._given_up = False
+
+    def hurry(self, patience_s: float) -> None:
+        """Let no call take longer than this from now on, including those that wait. Once one of them had no answer in
+        that time, all fail at once. Only the first call of this method counts.
+        """
+        with self._lock:
+            if self._hurried_at == FOR_EVER:
+                self._hurried_at, self._hurried_s = time.monotonic(), patience_s
+
+    def left(self, begun: float, call_s: float | None = None) -> float:
+        """Return for how many seconds a call may still wait that began at `begun`, by the monotonic clock; nothing is
+        left if that is not above 0.
+
+        Args:
+            begun: When the call began.
+            call_s: How long this call may take before anybody hurries; without it, as long as all.
+        """
+        now = time.monotonic()
+        with self._lock:
+            left = begun + (self._call_s if call_s is None else call_s) - now
+            if self._hurried_at <= now:
+                left = min(left, max(begun, self._hurried_at) + self._hurried_s - now)
+                self._given_up |= left <= 0
+            return 0.0 if self._given_up else left
