@@ -92,7 +92,9 @@ class ModelStore:
         ]
 
     def _put(self, who: str, ledger: int, metadata: LedgerMetadata, version: int) -> Versioned[LedgerMetadata]:
-        stored = Versioned(metadata, version, int(self._loop.time() * 1000))
+        former = self.ledgers.get(ledger)
+        created_ms = int(self._loop.time() * 1000) if former is None else former.created_ms
+        stored = Versioned(metadata, version, created_ms)
         self.ledgers[ledger] = stored
         self._history.append(Event(self._loop.time(), who, "stored", ledger, value=metadata, number=version))
         self._tell(ledger)

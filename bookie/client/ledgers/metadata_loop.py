@@ -8,20 +8,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from bookie.client.contracts import Metadata
-from bookie.errors import LedgerFenced, MetadataVersionConflict
+from bookie.errors import LedgerFenced, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
-__all__ = ["Change", "change_metadata", "close_written", "closed_at", "Known", "with_segment"]
+__all__ = ["Change", "change_metadata", "close_written", "closed_at", "is_another", "Known", "with_segment"]
 
 Change = Callable[[LedgerMetadata], LedgerMetadata | None]
 """Returns the new metadata, or None if no change is needed. An exception ends the loop."""
 
 
+def is_another(known: Versioned[LedgerMetadata], stored: Versioned[LedgerMetadata]) -> bool:
+    """Return whether `stored` are the metadata of a ledger that was created with the same id after the known one was
+    deleted. Its versions may count from 0 again. It cannot be told where the store records no creation time.
+    """
+    return 0 not in (known.created_ms, stored.created_ms) and known.created_ms != stored.created_ms
+
+
 class Known:
     """The newest metadata of one ledger that were seen. `listener` is called with every newer version."""
 
-    __slots__ = ("created_ms", "ledger", "listener", "metadata", "version")
+    __slots__ = ("_replaced", "created_ms", "ledger", "listener", "metadata", "version")
 
     def __init__(self, ledger: int, stored: Versioned[LedgerMetadata]) -> None:
         self.ledger = ledger
@@ -29,6 +36,7 @@ class Known:
         self.version = stored.version
         self.created_ms = stored.created_ms
         self.listener: Callable[[LedgerMetadata], None] | None = None
+        self._replaced = False
 
     @property
     def closed(self) -> bool:
@@ -41,7 +49,11 @@ class Known:
         return Versioned(self.metadata, self.version, self.created_ms)
 
     def learn(self, stored: Versioned[LedgerMetadata]) -> bool:
-        """Take over metadata that are newer than the known ones. Returns whether they are."""
+        """Take over metadata that are newer than the known ones. Returns whether they are.
+
+        Raises NoSuchLedgerMetadata if they are those of another ledger, which has the same id.
+        """
+        self.require_same(stored)
         if stored.version <= self.version:
             return False
         self.metadata, self.version = stored.value, stored.version
@@ -49,15 +61,28 @@ class Known:
             self.listener(stored.value)
         return True
 
+    def require_same(self, stored: Versioned[LedgerMetadata] | None = None, *, at_least: int = 0) -> None:
+        """Raise NoSuchLedgerMetadata if the store has, or had before, another ledger with the same id.
+
+        The versions of one ledger only rise: any below `at_least` is that of another one.
+        """
+        if stored is not None and (is_another(self.stored, stored) or stored.version < at_least):
+            self._replaced = True
+        if self._replaced:
+            raise NoSuchLedgerMetadata(
+                f"ledger {self.ledger} was deleted, and another one was created with its id; open that one anew"
+            )
+
 
 async def change_metadata(store: Metadata, known: Known, change: Change) -> LedgerMetadata:
     """Apply `change` until it is stored, or until it returns None.
 
     It is applied to the known metadata first, without reading them: if they are stale, that costs one conflict.
-    Raises errors of the store other than a conflict: NoSuchLedgerMetadata, ClientClosed, or MetadataStoreError, after
-    which the change may have been made.
+    Raises errors of the store other than a conflict: NoSuchLedgerMetadata, also if another ledger has the id by now;
+    ClientClosed; or MetadataStoreError, after which the change may have been made.
     """
     while True:
+        known.require_same()  # or a version of the other ledger might be taken for ours
         version = known.version
         wanted = change(known.metadata)
         if wanted is None:
@@ -68,6 +93,7 @@ async def change_metadata(store: Metadata, known: Known, change: Change) -> Ledg
             stored = await store.read(known.ledger)
             if stored.version == version:
                 raise  # if the store refuses its own version, trying again would never end
+            known.require_same(stored, at_least=version)
             known.learn(stored)
         else:
             return wanted

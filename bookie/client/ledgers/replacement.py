@@ -73,7 +73,7 @@ async def still_open(store: Metadata, known: Known, ended: Callable[[], bool]) -
 
     After a connection was lost there may be another bookie at the same address that knows of no fence, and accepts
     adds to a ledger that was recovered in the meantime (bookkeeper#4812). Raises LedgerClosed, LedgerFenced, or
-    NoSuchLedgerMetadata if the ledger was deleted.
+    NoSuchLedgerMetadata if the ledger was deleted, also if another one has its id by now.
     """
     while not ended():
         try:
@@ -83,6 +83,7 @@ async def still_open(store: Metadata, known: Known, ended: Callable[[], bool]) -
                 raise
             await asyncio.sleep(RETRY_S)
             continue
+        known.require_same(stored)
         if stored.value.state is not LedgerState.OPEN:
             known.learn(stored)
             _require_open(stored.value)

@@ -7,6 +7,7 @@ import asyncio
 import logging
 
 from bookie.client.contracts import Metadata
+from bookie.client.ledgers.metadata_loop import is_another
 from bookie.errors import BookKeeperError, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
@@ -63,8 +64,14 @@ class LedgerView:
         self.length = max(self.length, length)
 
     def saw_metadata(self, versioned: Versioned[LedgerMetadata]) -> None:
-        """Take over metadata that were read from the store or written to it."""
-        if versioned.version > self.versioned.version:
+        """Take over metadata that were read from the store or written to it.
+
+        Those of another ledger with the same id say that this one was deleted.
+        """
+        if is_another(self.versioned, versioned):
+            self.deleted = True
+            self._wake()
+        elif versioned.version > self.versioned.version:
             self.versioned = versioned
             self._end()
             self._wake()

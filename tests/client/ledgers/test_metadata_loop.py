@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from bookie.client.ledgers.metadata_loop import Known, change_metadata, closed_at, with_segment
-from bookie.errors import LedgerClosed, MetadataVersionConflict
+from bookie.client.ledgers.view import LedgerView
+from bookie.errors import LedgerClosed, MetadataVersionConflict, NoSuchLedgerMetadata
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata, LedgerState, Segment
 
@@ -94,6 +95,39 @@ def test_a_store_that_refuses_its_own_version_ends_the_loop() -> None:
     with pytest.raises(MetadataVersionConflict):
         asyncio.run(change_metadata(store, Known(LEDGER, store.stored), counted))  # type: ignore[arg-type]
     assert (store.writes, store.reads) == (1, 1)
+
+
+@pytest.mark.parametrize(("version", "created_ms"), [(0, 1), (0, 0), (3, 2), (7, 2)])
+def test_another_ledger_with_the_same_id_is_left_alone(version: int, created_ms: int) -> None:
+    """The ledger was deleted and its id used again: neither is the other one changed, nor its version waited for."""
+    store = Store()
+    known = Known(LEDGER, Versioned(NEW, 5, 1))
+    store.stored = Versioned(NEW, version, created_ms)
+
+    async def twice() -> None:
+        for _ in range(2):
+            with pytest.raises(NoSuchLedgerMetadata, match=f"ledger {LEDGER} was deleted, and another one was created"):
+                await asyncio.wait_for(change_metadata(store, known, counted), 30)  # type: ignore[arg-type]
+
+    asyncio.run(twice())
+    assert (store.reads, store.writes) == (1, 1)
+    assert (known.metadata, store.stored.value) == (NEW, NEW)
+
+
+@pytest.mark.parametrize("version", [0, 7])
+def test_readers_of_a_ledger_whose_id_was_used_again_are_told_of_its_deletion(version: int) -> None:
+    """A watch may see only the new ledger, since the old one was deleted between two looks."""
+
+    async def watched() -> None:
+        view = LedgerView(LEDGER, Versioned(NEW, 5, 1))
+        waiting = asyncio.ensure_future(view.change())
+        await asyncio.sleep(0)
+        view.saw_metadata(Versioned(closed_at(NEW, 9, 90), version, 2))
+        with pytest.raises(NoSuchLedgerMetadata, match=f"ledger {LEDGER} was deleted"):
+            await asyncio.wait_for(waiting, 30)
+        assert not view.closed
+
+    asyncio.run(watched())
 
 
 def test_only_newer_versions_are_learned() -> None:
