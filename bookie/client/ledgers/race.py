@@ -1,7 +1,8 @@
 """Ask one replica after the other until one gives a good answer. Event loop.
 
 The next replica is asked when one has failed and no other request is outstanding, or when an answer is late (a
-speculative read). The first good answer ends the race; later ones are discarded.
+speculative read). The first good answer ends the race; later ones are discarded. A request that is cancelled while the
+race goes on, by whoever cancels all tasks of the event loop, has failed like one whose connection was lost.
 """
 
 import asyncio
@@ -110,7 +111,8 @@ class Race(Generic[A, R]):
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            for other in self._under_way:
+            under_way, self._under_way = self._under_way, {}
+            for other in under_way:
                 other.cancel()
             if self._done is not None and self._done.done() and not self._done.cancelled():
                 self._done.exception()  # it was raised, or its caller has left
@@ -159,13 +161,10 @@ class Race(Generic[A, R]):
             self._timer = self._loop.call_later(self._wait_s, self._late)
 
     def _answered(self, answer: asyncio.Future[A]) -> None:
-        bookie = self._under_way.pop(answer)
+        error = _cancelled() if answer.cancelled() else answer.exception()
+        bookie = self._under_way.pop(answer, None)
         done = self._raced()
-        if answer.cancelled():
-            done.cancel()
-            return
-        error = answer.exception()
-        if done.done():
+        if bookie is None or done.done():  # the race has ended
             return
         try:
             if error is not None and not isinstance(error, BookKeeperError):
@@ -211,3 +210,8 @@ class Race(Generic[A, R]):
             self._next()
         else:
             done.set_exception(self._error)
+
+
+def _cancelled() -> BookKeeperError:
+    """Return the error of a request that ended cancelled by itself: nobody has cancelled the race."""
+    return BookieUnavailable("the request was cancelled; try again")

@@ -14,7 +14,7 @@ from bookie.client.config import ClientConfig
 from bookie.client.entries.verified import EntryBatch
 from bookie.client.ledgers.batched import Batched
 from bookie.client.ledgers.range_sizes import RangeSizes
-from bookie.errors import BookKeeperError
+from bookie.errors import BookieUnavailable, BookKeeperError
 
 __all__ = ["RangeReader"]
 
@@ -157,6 +157,11 @@ class RangeReader(Batched):
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
-        if not worker.cancelled() and (error := worker.exception()) is not None:
+        error: BaseException | None = None
+        if not worker.cancelled():
+            error = worker.exception()
+        elif self._next < self._end:  # by whoever cancels all tasks of the event loop, and not by us
+            error = BookieUnavailable("a request for a part of the range was cancelled; read the range again")
+        if error is not None:
             self._broken = error
             self._arrived.set()

@@ -220,6 +220,27 @@ def test_a_caller_who_leaves() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("first", ["answers", "fails"])
+def test_a_request_that_is_cancelled_by_itself(first: str) -> None:
+    """It has failed: the first replica's answer counts, and the third one is asked if that fails as well."""
+
+    async def work() -> None:
+        answers = Answers(c=3)
+        racing = asyncio.ensure_future(answers.race(Patience(0.01, 3600, 1e6)).run())
+        await answers.until_waiting("b")
+        answers.waiting["b"].cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        if first == "answers":
+            answers.waiting["a"].set_result(1)
+        else:
+            answers.waiting["a"].set_exception(ReadError("a"))
+        assert await asyncio.wait_for(racing, 30) == (1 if first == "answers" else 3)
+        assert answers.asked == (["a", "b"] if first == "answers" else ["a", "b", "c"])
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     ("sizes", "unknown", "holds"),
     [

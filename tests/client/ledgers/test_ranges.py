@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bookie.client import Digest, EntryBatch
 from bookie.client.config import ClientConfig
 from bookie.client.ledgers.ranges import RangeReader
-from bookie.errors import NoSuchEntry
+from bookie.errors import BookieUnavailable, NoSuchEntry
 from tests.client.cancelling import Moment, in_spite_of_cancellations
 from tests.sim.loop import VirtualLoop
 
@@ -177,6 +177,21 @@ def test_what_is_no_error_of_a_bookie() -> None:
     async def work() -> None:
         with pytest.raises(RuntimeError, match="a bug"):
             await RangeReader(broken, 0, 9, 1, SIZE, CONFIG).ready()
+
+    asyncio.run(work())
+
+
+def test_br12_a_request_that_is_cancelled_ends_the_range() -> None:
+    """BR12: the caller gets an error, and neither waits for ever nor misses entries, if all tasks but its own end."""
+
+    async def work() -> None:
+        reader = RangeReader(Source([10] * 100, way_s=0.01).read, 0, 99, 7, SIZE, CONFIG)
+        reading = asyncio.ensure_future(reader.ready(1))
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task(), reading}:
+            task.cancel()
+        with pytest.raises(BookieUnavailable, match="a request for a part of the range was cancelled"):
+            await asyncio.wait_for(reading, 30)
 
     asyncio.run(work())
 
