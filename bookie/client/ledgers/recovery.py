@@ -119,14 +119,20 @@ class _Recovery:
         return writer
 
     async def _length_at(self, lac: int) -> int:
-        """Return the payload bytes up to `lac`, an entry that a fenced bookie holds, or 0 if that entry is lost or
-        damaged.
+        """Return the payload bytes up to `lac`, or 0 if that entry is lost or damaged.
+
+        A fenced bookie holds it, unless the last segment is empty: then it is in the one before, where no bookie may
+        be left. It is acknowledged, so the ledger can be closed without it.
         """
         if lac < 0:
             return 0
         try:
             return (await self._read(lac)).length
-        except (DigestMismatch, *MISSING) as error:
+        except ClientClosed:
+            raise
+        except BookKeeperError as error:
+            if lac >= self._metadata.segments[-1].first_entry and not isinstance(error, (DigestMismatch, *MISSING)):
+                raise
             log.warning("ledger %d: cannot read the length from last entry %d, using 0: %s", self._ledger, lac, error)
             return 0
 

@@ -93,6 +93,35 @@ def test_a_last_ensemble_that_holds_nothing(three: list[BookieProcess], bk: Book
         assert reader.metadata.segments == changed.segments
 
 
+@pytest.mark.parametrize("how", ["hung", "gone"])
+def test_a_former_ensemble_that_is_gone(
+    three: list[BookieProcess], driver: MetadataDriver, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    """L10: the ledger is closed although no entry of a former ensemble can be read, as by Java's client.
+
+    Its length is unknown then, and a warning says so.
+    """
+    ledger = left_open(three, 2)
+    stored = driver.ledgers.read(ledger)
+    former = replace(stored.value.segments[0], bookies=(three[1].id, "10.255.255.1:3181"))
+    later = Segment(len(PAYLOADS), (three[0].id, three[2].id))
+    changed = replace(stored.value, segments=(former, later))
+    driver.ledgers.write(ledger, changed, stored.version)
+    if how == "hung":
+        three[1].freeze()
+    else:
+        three[1].stop()
+    impatient = {"readEntryTimeoutSec": 1, "clientConnectTimeoutMillis": 1000}
+    try:
+        with BookKeeper(f"grpc://{three[0].admin}", **impatient) as client, client.open_ledger(ledger) as reader:
+            assert (reader.last_add_confirmed, reader.length) == (len(PAYLOADS) - 1, 0)
+    finally:
+        if how == "hung":
+            three[1].thaw()
+    assert driver.ledgers.read(ledger).value.segments == changed.segments
+    assert f"ledger {ledger}: cannot read the length from last entry {len(PAYLOADS) - 1}, using 0" in caplog.text
+
+
 @pytest.mark.thorough
 def test_too_few_bookies_to_tell(three: list[BookieProcess], bk: BookKeeper, driver: MetadataDriver) -> None:
     """L9: nothing is closed while bookies are down that may hold more entries; with them, the ledger is closed."""
