@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from bookie.client.contracts import SenderOwner
+from bookie.client.entries.batch import LENGTH_PREFIX
 from bookie.errors import BookKeeperError, IncorrectParameter
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ class Sender:
         try:
             self._link.send_adds(self, records, offsets, entries)
         except ValueError as error:
-            raise IncorrectParameter(f"{self}, entries {entries.min()} to {entries.max()}: {error}") from error
+            largest = int(np.diff(offsets).argmax())
+            raise IncorrectParameter(
+                f"{self}, entries {entries.min()} to {entries.max()}, of which entry {entries[largest]} is the largest"
+                f" with {offsets[largest + 1] - offsets[largest] - LENGTH_PREFIX} bytes: {error}; raise"
+                " nettyMaxFrameSizeBytes of this client and of the bookies"
+            ) from error
 
     def __str__(self) -> str:
         return f"adds of ledger {self.ledger}"
