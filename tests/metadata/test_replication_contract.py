@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bookie.errors import MetadataStoreError
+from bookie.metadata.etcd.store import EtcdStore
 from bookie.metadata.records.replication import Check, Claim, Mark
 from tests.metadata.conftest import Cluster
 from tests.metadata.seen import PATIENCE_S, Seen
@@ -219,6 +220,35 @@ def test_a_lock_that_could_not_be_released_goes_later(cluster: Cluster, monkeypa
     assert ours.replication.claim("w", Random(1), ignore) == claim
     assert ours.replication.finish(claim)
     assert theirs.replication.holders() == {}
+
+
+def test_a_lock_that_was_taken_over_during_its_release_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may end after it was seen to have the lock. The embedded store is not asked: there a new lock has the
+    version of the old one.
+    """
+    ours, theirs = cluster.connect(), cluster.connect()
+    replication: Any = ours.replication
+    zookeeper = hasattr(replication, "_stat")
+    if not zookeeper and not isinstance(replication._store, EtcdStore):
+        pytest.skip("the embedded store has no unique versions")
+    ours.replication.mark(7, ["a:1"], 1)
+    claim = ours.replication.claim("late", Random(1), ignore)
+    assert claim is not None
+    looked_up, name = (replication, "_stat") if zookeeper else (replication._store, "get")
+    real = getattr(looked_up, name)
+
+    def taken_over(path: str) -> Any:
+        monkeypatch.setattr(looked_up, name, real)
+        seen = real(path)
+        replication._drop(path)
+        assert theirs.replication.claim("next", Random(1), ignore) == claim
+        if zookeeper:
+            monkeypatch.setattr(replication._session, "id", replication._session.id + 1)
+        return seen
+
+    monkeypatch.setattr(looked_up, name, taken_over)
+    ours.replication.release(claim)
+    assert theirs.replication.holders() == {7: "next"}
 
 
 def test_a_claim_ends_with_its_session(cluster: Cluster) -> None:

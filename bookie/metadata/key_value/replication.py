@@ -103,12 +103,18 @@ class KeyValueReplication:
         If that fails, it is repeated before the next claim.
         """
         with self._unsure.releasing(claim.ledger):
-            if self.holds(claim):
-                self._drop(numbered_key(LOCKS, claim.ledger))
+            lock = self._lock_of(claim)
+            if lock is not None:
+                with suppress(KeyAbsent, VersionConflict):  # it has ended with its session
+                    self._store.delete(numbered_key(LOCKS, claim.ledger), lock.version)
 
     def holds(self, claim: Claim) -> bool:
+        return self._lock_of(claim) is not None
+
+    def _lock_of(self, claim: Claim) -> Item | None:
+        """Return the lock of a claim if it is ours."""
         item = self._store.get(numbered_key(LOCKS, claim.ledger))
-        return item is not None and item.session == self._store.session()
+        return item if item is not None and item.session == self._store.session() else None
 
     def holders(self) -> dict[int, str]:
         return {ledger: formats.parse_holder(item.value) for page in self.items(LOCKS) for ledger, item in page}

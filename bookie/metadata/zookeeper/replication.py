@@ -118,8 +118,9 @@ class ZooKeeperReplication:
         If that fails, it is repeated before the next claim.
         """
         with self._unsure.releasing(claim.ledger):
+            owner = self._session.id
             if self.holds(claim):
-                self._drop(self._lock_path(claim.ledger))
+                self._drop(self._lock_path(claim.ledger), owner)
 
     def holds(self, claim: Claim) -> bool:
         stat = self._stat(self._lock_path(claim.ledger))
@@ -254,14 +255,21 @@ class ZooKeeperReplication:
     def _lock_path(self, ledger_id: int) -> str:
         return f"{self._locks}/{node_name(ledger_id)}"
 
-    def _drop(self, path: str) -> None:
+    def _drop(self, path: str, owner: int | None = None) -> None:
+        """Delete a node, if it exists; with an `owner` only in this session, after which the node may be another's."""
+
+        def delete(zk: Any) -> Any:
+            if owner is not None and self._session.id != owner:
+                raise _SessionEnded
+            return zk.delete_async(path)
+
         def settle(refusal: KazooException) -> None:
             if not isinstance(refusal, NoNodeError):
                 raise refusal
 
         try:
-            self._session.run(lambda zk: zk.delete_async(path), settle)
-        except NoNodeError:  # a lock ends with its session
+            self._session.run(delete, settle)
+        except (NoNodeError, _SessionEnded):  # a lock ends with its session
             return
 
     def _put(self, path: str, data: bytes, *, replace: bool) -> None:
