@@ -29,6 +29,10 @@ IDLE_S_MAX = 60.0
 """An idle worker looks again after this time, in seconds, even if it was not notified."""
 DOUBLINGS = 5
 FAILURES_KEPT = 100_000
+HELD_MAX = 10_000
+"""How many ledgers a worker holds back at most; it takes no other one before one of them is let go."""
+CLOSING_MAX = 32
+"""How many of them it looks at again, and perhaps closes, at the same time."""
 log = logging.getLogger(__name__)
 
 
@@ -47,12 +51,15 @@ class ReplicationWorker:
         self._copier = Copier(environment)
         self._failures: dict[int, int] = {}
         self._held: dict[asyncio.Task[None], Claim] = {}
+        self._closing = asyncio.Semaphore(CLOSING_MAX)
 
     async def run(self) -> None:
         """Replicate ledgers until cancelled, then release all locks."""
         wake = asyncio.Event()
         try:
             while True:
+                while len(self._held) >= HELD_MAX:
+                    await asyncio.wait(self._held, return_when=asyncio.FIRST_COMPLETED)
                 wake.clear()
                 try:
                     claim = await self._claim(wake)
@@ -234,7 +241,8 @@ class ReplicationWorker:
             try:
                 await asyncio.sleep(delay_s)
                 if then is not None:
-                    await then(claim)
+                    async with self._closing:
+                        await then(claim)
             except NoSuchLedgerMetadata:  # the next round removes the mark
                 return
             except BookKeeperError as error:
