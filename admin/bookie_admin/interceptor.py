@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 
-from bookie.admin_port.channel import BUSY
+from bookie.admin_port.channel import BUSY, TOLD
 from bookie.errors import (
     BookKeeperError,
     DataUnknown,
@@ -234,6 +234,8 @@ def _reporting_errors(call: Callable[[], Any], context: grpc.ServicerContext, me
         return call()
     except BookKeeperError as error:
         code = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), grpc.StatusCode.INTERNAL)
+        if code is grpc.StatusCode.UNAVAILABLE:
+            context.set_trailing_metadata((TOLD,))
         context.abort(code, one_line(error))
     except OSError as error:
         log.error("a call at the admin port failed", extra={"method": method, "error": one_line(error)})

@@ -9,12 +9,18 @@ import threading
 from bookie.client.channel.v3 import ChannelV3
 from bookie.client.entries.digest import Digest
 from bookie.errors import BookKeeperError
+from bookie.metadata.patience import at_most
 from bookie.server.control import Control
 from bookie_admin.bookie_calls import ask, client_settings, security_of
 
 __all__ = ["sanity"]
 
 ENTRIES = 10
+STORE_S = 3.0
+STORE_SHARE = 0.3
+"""How long the metadata store has for each answer: this share of the time, and at most STORE_S seconds, so that the
+caller hears that it was the store that did not answer.
+"""
 _one = threading.Lock()
 """Held while a test runs: one at a time, whoever requests it."""
 
@@ -32,14 +38,15 @@ def sanity(control: Control, timeout_s: float) -> str:
     if not _one.acquire(timeout=timeout_s):
         return f"another sanity test has been running for {timeout_s:g} s; retry later"
     try:
-        ledger = control.metadata.ledgers.new_id()
-        problem = ask(
-            control.metadata,
-            control.bookie_id,
-            timeout_s,
-            lambda channel: _tried(channel, ledger),
-            security_of(client_settings(control.client_keys)),
-        )
+        with at_most(min(STORE_S, STORE_SHARE * timeout_s)):
+            ledger = control.metadata.ledgers.new_id()
+            problem = ask(
+                control.metadata,
+                control.bookie_id,
+                timeout_s,
+                lambda channel: _tried(channel, ledger),
+                security_of(client_settings(control.client_keys)),
+            )
     except BookKeeperError as error:
         problem = str(error)
     finally:

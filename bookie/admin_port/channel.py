@@ -17,11 +17,16 @@ from bookie.admin_port import own_token
 from bookie.errors import ConfigurationError
 from bookie.secret_files import SecretRefused, read_secret
 
-__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES", "tls_credentials"]
+__all__ = ["AdminAccess", "BUSY", "open_channel", "read_token", "ROLES", "tls_credentials", "TOLD"]
 
 BUSY = ("bookie-busy", "1")
 """Trailing metadata of a RESOURCE_EXHAUSTED response that was refused without any effect, so that it is safe to
 retry.
+"""
+
+TOLD = ("bookie-told", "1")
+"""Trailing metadata of an UNAVAILABLE response by which the bookie itself says what is out of reach, such as its
+metadata store, so that the caller knows that the bookie is not.
 """
 
 ROLES = ("admin", "operate", "read-data", "read", "metrics")

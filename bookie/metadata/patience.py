@@ -1,13 +1,27 @@
-"""How long calls may wait for a metadata store: for the session's timeout at first, and for less once the process is
-about to end. Any thread may call.
+"""How long calls may wait for a metadata store: for the session's timeout, for less on behalf of somebody who would not
+wait so long, and for less once the process is about to end. Any thread may call.
 """
 
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 
-__all__ = ["Patience"]
+__all__ = ["at_most", "Patience"]
 
 FOR_EVER = float("inf")
+_own = threading.local()
+
+
+@contextmanager
+def at_most(each_s: float) -> Generator[None]:
+    """Let no call that this thread makes in the block wait for a store for more than `each_s` seconds."""
+    before = getattr(_own, "each_s", FOR_EVER)
+    _own.each_s = min(each_s, before)
+    try:
+        yield
+    finally:
+        _own.each_s = before
 
 
 class Patience:
@@ -43,4 +57,5 @@ class Patience:
             if self._hurried_at <= now:
                 left = min(left, max(begun, self._hurried_at) + self._hurried_s - now)
                 self._given_up |= left <= 0
+            left = min(left, begun + getattr(_own, "each_s", FOR_EVER) - now)
             return 0.0 if self._given_up else left

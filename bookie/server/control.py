@@ -34,6 +34,8 @@ __all__ = [
     "StartupCheck",
 ]
 
+MODE_WAIT_S = 10.0
+"""How long a change of the operator's mode waits for the registration to follow, in seconds."""
 GROUP = "bookie.planes"
 STARTUP_CHECKS = "bookie.startup_checks"
 SERVICES = "bookie.services"
@@ -151,9 +153,9 @@ class Control(Protocol):
     def checkpoint(self) -> None:
         """Flush the write caches now; return when the mark has moved."""
 
-    def set_read_only(self, *, read_only: bool) -> None:
-        """Set or clear the operator's read-only mode, and wait until the registration has followed; a full disk keeps
-        the bookie read-only nevertheless.
+    def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
+        """Set or clear the operator's read-only mode, and wait until the registration has followed, for `within_s`
+        seconds at most; a full disk keeps the bookie read-only nevertheless.
         """
 
 

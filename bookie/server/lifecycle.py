@@ -27,6 +27,7 @@ from bookie.metrics.family import Family
 from bookie.server.checking import Port, check_parts, check_ports
 from bookie.server.configuration.settings import Settings, TlsSettings
 from bookie.server.control import (
+    MODE_WAIT_S,
     BookieDirectories,
     Plane,
     Service,
@@ -73,8 +74,6 @@ STORE_SHARE = 0.1
 flushed; at most STORE_S seconds. A session that could not be ended expires.
 """
 STORE_S = 2.0
-MODE_WAIT_S = 10.0
-"""How long a change of the operator's mode waits for the registration to follow, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +227,17 @@ class Bookie:
         """Flush the write caches now."""
         self._storage.checkpoint()
 
-    def set_read_only(self, *, read_only: bool) -> None:
+    def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
         """Set or clear the operator's read-only mode, and wait until the registration shows the mode of the bookie.
 
-        Raises MetadataStoreError if the store does not take it within MODE_WAIT_S. The mode has changed then, and the
+        Raises MetadataStoreError if the store does not take it within that time. The mode has changed then, and the
         registration follows when the store answers.
         """
         self._mode.set("operator", read_only=read_only)
-        if self._registration is not None and not self._registration.wait_settled(MODE_WAIT_S):
+        if self._registration is not None and not self._registration.wait_settled(within_s):
             raise MetadataStoreError(
                 f"the bookie is {self.state} now, but the metadata store did not take its registration within"
-                f" {MODE_WAIT_S:.0f} s; clients see the change when the store answers"
+                f" {within_s:.1f} s; clients see the change when the store answers"
             )
 
     # The steps of a start.

@@ -9,7 +9,7 @@ import pytest
 from bookie.errors import BookKeeperError
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
-from bookie.metadata.patience import Patience
+from bookie.metadata.patience import Patience, at_most
 from tests.fixtures.etcd import EtcdCluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 
@@ -24,6 +24,11 @@ def test_patience() -> None:
     assert 19 < patience.left(now, 20) <= 20
     assert patience.left(now - 11) <= 0
     assert patience.left(now) > 9  # as long as nobody hurries, one call says nothing about the next one
+    with at_most(2):
+        assert 1 < patience.left(now) <= 2
+        with at_most(5):
+            assert 1 < patience.left(now) <= 2
+    assert patience.left(now) > 8
     patience.hurry(3)
     patience.hurry(300)
     assert 2 < patience.left(now - 5) <= 3

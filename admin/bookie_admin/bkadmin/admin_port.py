@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation
+from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation, MetadataStoreError
 from bookie_admin.bkadmin.options import settings_of, token_file_of, with_configuration, with_timeout
 from bookie_admin.bkadmin.profiles import from_profile
 
@@ -169,8 +169,12 @@ class Asking:
     def _failure(self, error: "grpc.RpcError") -> BookKeeperError:
         import grpc  # noqa: PLC0415
 
+        from bookie.admin_port.channel import TOLD  # noqa: PLC0415
+
         code, said = error.code(), " ".join((error.details() or "").split())
         where = f"admin port {self._target}"
+        if TOLD in (error.trailing_metadata() or ()):
+            return MetadataStoreError(f"{where}: {said}")
         if code is grpc.StatusCode.UNAVAILABLE:
             return BookieUnavailable(f"{where}: {_unreachable(said)}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:

@@ -19,9 +19,10 @@ from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
 from bookie.server.configuration.errors import one_line
-from bookie.server.control import Control
+from bookie.server.control import MODE_WAIT_S, Control
 from bookie_admin.sanity import sanity
 from bookie_admin.services.streaming import changes
+from bookie_admin.store_calls import briefly, share_of
 
 __all__ = ["RunningService"]
 
@@ -51,20 +52,32 @@ class RunningService:
 
     # The names and arguments of the following methods are those of the service.
 
-    def GetInfo(self, _request: pb.GetInfoRequest, _context: grpc.ServicerContext) -> pb.Info:  # noqa: N802
+    def GetInfo(self, request: pb.GetInfoRequest, context: grpc.ServicerContext) -> pb.Info:  # noqa: N802
+        answer = pb.Info(
+            bookie_id=self._control.bookie_id,
+            version=__version__,
+            python=platform.python_version(),
+            started_ms=self._started_ms,
+            process=os.getpid(),
+            state=self._state(),
+        )
+        if not request.without_metadata:
+            try:
+                with briefly(context):
+                    answer.MergeFrom(self._published())
+            except BookKeeperError as error:
+                answer.problem = one_line(error)
+        return answer
+
+    def _published(self) -> pb.Info:
+        """Return what the metadata store has of this bookie."""
         driver, bookie = self._control.metadata, self._control.bookie_id
         cookie = driver.cookies.read(bookie)
         published = driver.bookies.info(bookie)
         info = None if published is None else parse_service_info(bookie, published)
         return pb.Info(
-            bookie_id=bookie,
             instance_id=driver.cluster.instance_id() or "",
-            version=__version__,
-            python=platform.python_version(),
             cookie="" if cookie is None else cookie[0].decode("utf-8", "replace"),
-            started_ms=self._started_ms,
-            process=os.getpid(),
-            state=self._state(),
             features=sorted(info.v3_extensions()) if info else (),
             endpoints=[
                 pb.Endpoint(id=end.id, protocol=end.protocol, host=end.host, port=end.port)
@@ -93,9 +106,9 @@ class RunningService:
         return changes(look, context, self._ended)
 
     def SetReadOnly(  # noqa: N802
-        self, request: pb.SetReadOnlyRequest, _context: grpc.ServicerContext
+        self, request: pb.SetReadOnlyRequest, context: grpc.ServicerContext
     ) -> pb.State:
-        self._control.set_read_only(read_only=request.read_only)
+        self._control.set_read_only(read_only=request.read_only, within_s=share_of(context, MODE_WAIT_S))
         return self._state()
 
     def Flush(self, _request: pb.FlushRequest, _context: grpc.ServicerContext) -> pb.LastMarks:  # noqa: N802
@@ -112,7 +125,8 @@ class RunningService:
             if not context.is_active():  # each ledger may wait for the metadata store, as long as that takes to fail
                 done = len(reply.ledgers)
                 raise IllegalOperation(f"the call ended after {done} of {len(request.ledgers)} ledgers")
-            reply.ledgers.append(self._write_close(ledger))
+            with briefly(context):
+                reply.ledgers.append(self._write_close(ledger))
         return reply
 
     def GetQuarantine(  # noqa: N802

@@ -5,12 +5,20 @@ from itertools import islice
 
 import grpc
 
-from bookie.errors import DigestMismatch, IncorrectParameter, NoSuchLedger, NoSuchLedgerMetadata
+from bookie.errors import (
+    DigestMismatch,
+    IncorrectParameter,
+    MetadataStoreError,
+    NoSuchLedger,
+    NoSuchLedgerMetadata,
+)
 from bookie.metadata.driver import Versioned
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.pb import stored_service_pb2 as pb
 from bookie.pb.stored_service_pb2_grpc import add_StoredServicer_to_server
+from bookie.server.configuration.errors import one_line
 from bookie.server.control import Control
+from bookie_admin.store_calls import briefly
 
 __all__ = ["StoredService"]
 
@@ -19,6 +27,7 @@ AT_A_TIME = 1000
 READ_AT_A_TIME = 256
 READ_BYTES = 1 << 20
 NO_METADATA = "the metadata store does not have the ledger, so the digest was not verified"
+NOT_ASKED = "the metadata store could not be asked, so the digest was not verified: "
 NO_DIGEST = "the ledger's metadata has no digest type, so the digest was not verified"
 
 
@@ -53,25 +62,30 @@ class StoredService:
     ) -> Iterator[pb.LedgersOfLog]:
         found = self._control.stored.log_ledgers(request.directory, request.log_id)
         ledgers = [int(one) for one in found.ledgers]
-        active = self._existing(set(ledgers), context)
+        active, problem = self._existing(set(ledgers), context)
         rows = zip(ledgers, found.bytes, strict=True)
         for part in _pieces(rows, context):
             yield pb.LedgersOfLog(
-                ledgers=[pb.LedgerInLog(ledger=one, bytes=int(size), active=one in active) for one, size in part]
+                ledgers=[pb.LedgerInLog(ledger=one, bytes=int(size), active=one in active) for one, size in part],
+                problem=problem,
             )
 
     def GetLedger(  # noqa: N802
-        self, request: pb.GetLedgerRequest, _context: grpc.ServicerContext
+        self, request: pb.GetLedgerRequest, context: grpc.ServicerContext
     ) -> pb.StoredLedger:
         ledger = _ledger(request.ledger)
-        metadata = self._metadata(ledger)
-        answer = pb.StoredLedger(ledger=ledger, last_confirmed=-1)
+        metadata, problem = self._metadata(ledger, context)
+        answer = pb.StoredLedger(ledger=ledger, last_confirmed=-1, problem=problem)
         if metadata is not None:
             answer.metadata.CopyFrom(_described(metadata))
         try:
             state = self._control.stored.ledger(ledger)
             ranges = self._control.stored.ranges(ledger)
         except NoSuchLedger:
+            if problem:
+                raise MetadataStoreError(
+                    f"ledger {ledger} is not on this bookie, and the metadata store could not be asked: {problem}"
+                ) from None
             if metadata is None:
                 raise NoSuchLedger(f"ledger {ledger} is neither on this bookie nor in the metadata store") from None
             return answer
@@ -107,7 +121,7 @@ class StoredService:
         self, request: pb.EntriesRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.ReadEntry]:
         first, last = _range(request)
-        check = _Check(request.ledger, self._metadata(request.ledger))
+        check = _Check(request.ledger, *self._metadata(request.ledger, context))
         for start, end in self._control.stored.ranges(request.ledger):
             at, stop = max(first, start), min(last, end)
             while at <= stop and context.is_active():
@@ -116,32 +130,43 @@ class StoredService:
                     yield check(stored, at)
                     at += 1
 
-    def _metadata(self, ledger: int) -> Versioned[LedgerMetadata] | None:
+    def _metadata(self, ledger: int, context: grpc.ServicerContext) -> tuple[Versioned[LedgerMetadata] | None, str]:
+        """Return the metadata of a ledger, None if there is none, and why the store could not be asked, or ""."""
         try:
-            found: Versioned[LedgerMetadata] = self._control.metadata.ledgers.read(ledger)
+            with briefly(context):
+                return self._control.metadata.ledgers.read(ledger), ""
         except NoSuchLedgerMetadata:
-            return None
-        return found
+            return None, ""
+        except MetadataStoreError as error:
+            return None, one_line(error)
 
-    def _existing(self, ledgers: set[int], context: grpc.ServicerContext) -> set[int]:
-        """Return those of the ledgers that the metadata store has, or some of them if the call has ended."""
+    def _existing(self, ledgers: set[int], context: grpc.ServicerContext) -> tuple[set[int], str]:
+        """Return those of the ledgers that the metadata store has, or some of them if the call has ended; and why it
+        could not be asked, or "".
+        """
         found: set[int] = set()
-        for part in self._control.metadata.ledgers.ranges():
-            found |= ledgers.intersection(part)
-            if len(found) == len(ledgers) or not context.is_active():
-                break
-        return found
+        try:
+            with briefly(context):
+                for part in self._control.metadata.ledgers.ranges():
+                    found |= ledgers.intersection(part)
+                    if len(found) == len(ledgers) or not context.is_active():
+                        break
+        except MetadataStoreError as error:
+            return set(), one_line(error)
+        return found, ""
 
 
 class _Check:
     """Verifies the entries of one ledger."""
 
-    def __init__(self, ledger: int, metadata: Versioned[LedgerMetadata] | None) -> None:
+    def __init__(self, ledger: int, metadata: Versioned[LedgerMetadata] | None, not_asked: str) -> None:
         from bookie.client.entries.digest import Digest, DigestType  # noqa: PLC0415  # importing the client would slow down every start
 
         self._ledger = ledger
         kind = metadata.value.digest_type if metadata is not None else None
         self._problem = "" if kind is not None else NO_DIGEST if metadata is not None else NO_METADATA
+        if not_asked:
+            self._problem = f"{NOT_ASKED}{not_asked}"
         password = metadata.value.password if metadata is not None else b""
         self._digest = Digest.of(DigestType.DUMMY if kind is None else DigestType(int(kind)), password)
 

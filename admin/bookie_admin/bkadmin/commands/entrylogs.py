@@ -27,7 +27,8 @@ def command(
 ) -> None:
     """List the entry logs of a running bookie, or the existing ledgers with entries in LOG (its id in hexadecimal).
 
-    The exit code is 3 when the connection was lost before the end of the answer.
+    The exit code is 3 when the connection was lost before the end of the answer, or when the bookie could not ask its
+    metadata store which ledgers exist; all ledgers are listed then.
     """
     from bookie.pb.stored_service_pb2_grpc import StoredStub  # noqa: PLC0415
 
@@ -35,8 +36,8 @@ def command(
         stub = port.stub(StoredStub)
         if log is None:
             show_logs(output, listed(port, stub))
-        elif cut_off := show_ledgers(port, stub, output, log, directory, everything=everything):
-            click.echo(f"bkadmin: {cut_off}", err=True)
+        elif wrong := show_ledgers(port, stub, output, log, directory, everything=everything):
+            click.echo("".join(f"bkadmin: {one}\n" for one in wrong), err=True, nl=False)
             context.exit(EXIT_PARTIAL)
 
 
@@ -56,8 +57,10 @@ def show_logs(output: str, logs: list[Any]) -> None:
     show(output, "logs", rows, bytes=Bytes(sum(one.bytes for one in logs)))
 
 
-def show_ledgers(port: Asking, stub: Any, output: str, log: str, directory: int | None, *, everything: bool) -> str:
-    """Print the ledgers of one entry log; return why the list is incomplete, or ""."""
+def show_ledgers(
+    port: Asking, stub: Any, output: str, log: str, directory: int | None, *, everything: bool
+) -> list[str]:
+    """Print the ledgers of one entry log; return why the list is incomplete, in one line for each reason."""
     from bookie.pb import stored_service_pb2 as pb  # noqa: PLC0415
 
     try:
@@ -75,11 +78,13 @@ def show_ledgers(port: Asking, stub: Any, output: str, log: str, directory: int 
         directory = int(found[0])
     request = pb.ListLedgersOfLogRequest(directory=directory, log_id=wanted)
     parts, cut_off = gathered(port.stream(stub.ListLedgersOfLog, request))
+    problem = next((part.problem for part in parts if part.problem), "")
     rows = [
-        {"ledger": one.ledger, "bytes": Bytes(one.bytes), "active": one.active}
+        {"ledger": one.ledger, "bytes": Bytes(one.bytes), "active": None if problem else one.active}
         for part in parts
         for one in part.ledgers
-        if one.active or everything
+        if one.active or everything or problem
     ]
-    show(output, "ledgers", rows, directory=directory, partial=bool(cut_off))
-    return cut_off
+    show(output, "ledgers", rows, directory=directory, partial=bool(cut_off), problem=problem or None)
+    unknown = f"the bookie could not ask its metadata store which ledgers exist: {problem}" if problem else ""
+    return [one for one in (unknown, cut_off) if one]

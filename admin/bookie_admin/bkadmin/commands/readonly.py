@@ -22,7 +22,7 @@ def command(*, wish: str | None, admin: AdminPort, output: str) -> None:
     with admin.open() as port:
         stub = port.stub(BookieStub)
         if wish is None:
-            state = port.call(stub.GetInfo, pb.GetInfoRequest()).state
+            state = port.call(stub.GetInfo, pb.GetInfoRequest(without_metadata=True)).state
         else:
             state = port.call(stub.SetReadOnly, pb.SetReadOnlyRequest(read_only=wish == "on"))
     show(output, "", read_only=state.read_only, reasons=list(state.read_only_reasons), state=state.state)

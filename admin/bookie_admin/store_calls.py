@@ -1,0 +1,26 @@
+"""Calls to the metadata store on behalf of a call at the admin port, whose caller is to hear what the bookie itself
+knows even if the store is silent. Any thread.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from bookie.metadata.patience import at_most
+
+__all__ = ["briefly", "share_of"]
+
+STORE_S = 3.0
+"""How long the store has for each answer, at most, in seconds."""
+SHARE = 0.5
+"""The share of the time of the caller that the store has for an answer."""
+
+
+def share_of(context: Any, most_s: float) -> float:
+    """Return how long an answer may take of which the caller still wants to hear that it did not come, in seconds."""
+    left = context.time_remaining()
+    return most_s if left is None else min(most_s, SHARE * left)
+
+
+def briefly(context: Any) -> AbstractContextManager[None]:
+    """Let the calls to the store in the block end in time for an answer to the caller of `context`."""
+    return at_most(share_of(context, STORE_S))
