@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", 5_000),  # a silent stream: ping to see whether the bookie is alive
     ("grpc.http2.max_pings_without_data", 0),  # no limit to the number of these pings
 )
+NO_GRPC = "alpn"
 TLS_WORDS = ("handshake", "ssl", "tls", "certificate", "wrong_version_number")
 
 
@@ -75,7 +77,7 @@ class AdminPort:
         connected = ("grpc.min_reconnect_backoff_ms", within_ms)  # its default is 20 s, for which a stream would wait
         channel = open_channel(target, access, (*OPTIONS, *answered, connected))
         try:
-            yield Asking(channel, target, self.timeout_s)
+            yield Asking(channel, target, self.timeout_s, access)
         finally:
             channel.close()
 
@@ -105,8 +107,9 @@ class AdminPort:
 class Asking:
     """An open channel to one admin port."""
 
-    def __init__(self, channel: Any, target: str, timeout_s: float) -> None:
+    def __init__(self, channel: Any, target: str, timeout_s: float, access: "AdminAccess") -> None:
         self._channel = channel
+        self._access = access
         self._target = target
         self._timeout_s = timeout_s
 
@@ -176,7 +179,7 @@ class Asking:
         if TOLD in (error.trailing_metadata() or ()):
             return MetadataStoreError(f"{where}: {said}")
         if code is grpc.StatusCode.UNAVAILABLE:
-            return BookieUnavailable(f"{where}: {_unreachable(said)}")
+            return BookieUnavailable(f"{where}: {_unreachable(said, self._access)}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return BookieUnavailable(f"{where}: no answer within {self._timeout_s:g} s; increase --timeout")
         if code is grpc.StatusCode.UNIMPLEMENTED:
@@ -186,7 +189,7 @@ class Asking:
         return IllegalOperation(f"{where}: {said or code.name}")
 
 
-def _unreachable(said: str) -> str:
+def _unreachable(said: str, access: "AdminAccess") -> str:
     low = said.lower()
     if any(word in low for word in TLS_WORDS):
         return f"the TLS handshake failed; check --tls-ca, --tls-cert and --tls-key, and that the port has TLS ({said})"
@@ -194,7 +197,23 @@ def _unreachable(said: str) -> str:
         return f"the host name cannot be resolved; check --admin ({said})"
     if "refused" in low:
         return "connection refused; check --admin, the bookie's adminPort, and that the bookie is running"
-    return f"connection lost; check that the bookie is running, and whether its port requires TLS (--tls-ca) ({said})"
+    if NO_GRPC in low:
+        return f"this port does not speak gRPC; check --admin, and that it names the bookie's adminPort ({said})"
+    return f"connection lost; check that the bookie is running, and {_doubted(access)} ({said})"
+
+
+def _doubted(access: "AdminAccess") -> str:
+    """Return what else may be the reason for a connection that the other end closes: it does not say why it refuses."""
+    if not access.encrypted:
+        return "whether its port requires TLS (--tls-ca)"
+    if access.certificate is None:
+        return "whether it demands a certificate of its clients (adminTlsClientCaPath; --tls-cert and --tls-key)"
+    from cryptography import x509  # noqa: PLC0415
+
+    ends = x509.load_pem_x509_certificate(Path(access.certificate).read_bytes()).not_valid_after_utc
+    if ends < datetime.now(UTC):
+        return f"replace the certificate {access.certificate}, which expired on {ends:%Y-%m-%d}"
+    return f"that {access.certificate} is of an authority that the bookie knows (adminTlsClientCaPath)"
 
 
 def gathered(answers: Iterator[Any]) -> tuple[list[Any], str]:

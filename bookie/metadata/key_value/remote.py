@@ -36,6 +36,8 @@ REFUSALS: dict[grpc.StatusCode, type[BookKeeperError]] = {
     grpc.StatusCode.UNAUTHENTICATED: SecurityError,
     grpc.StatusCode.PERMISSION_DENIED: NotPermitted,
 }
+HANDSHAKE_FAILED = "tls handshake failed"
+"""What gRPC says of a port without TLS, and of a certificate that it does not trust: waiting does not help."""
 CHANNEL_OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
@@ -161,6 +163,12 @@ class RemoteStore(ConnectedStore):
         return self._session
 
     def _refusal(self, error: grpc.RpcError) -> BookKeeperError | None:
+        said = error.details() or ""
+        if self._session == NO_SESSION and HANDSHAKE_FAILED in said.lower():  # before that, it has never worked
+            return MetadataStoreError(
+                f"metadata store {self._name}: the TLS handshake failed; check that the port has TLS, and ca= of the"
+                f" URI ({' '.join(said.split())})"
+            )
         if _busy(error) or error.code() in LOST_ANSWER:
             return None
         return REFUSALS.get(error.code(), MetadataStoreError)(f"metadata store {self._name}: {error.details()}")
