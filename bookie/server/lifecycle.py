@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookie.auth.registry import open_server
-from bookie.errors import BookKeeperError, MetadataStoreError, StartRefused
+from bookie.errors import BookKeeperError, IllegalOperation, MetadataStoreError, StartRefused
 from bookie.metadata import open_driver
 from bookie.metadata.bookies.identity import advertised_host, bind_host, candidate_ids, choose_bookie_id
 from bookie.metadata.bookies.registration import BookieRegistration
@@ -224,8 +224,12 @@ class Bookie:
         return list_files([current(one) for part in self.directories for one in part])
 
     def checkpoint(self) -> None:
-        """Flush the write caches now."""
-        self._storage.checkpoint()
+        """Flush the write caches now. Raises IllegalOperation if the disk has no space for them."""
+        if not self._storage.checkpoint():
+            self.disks.check()  # so that the state shows it, too
+            raise IllegalOperation(
+                "a ledger directory has no space for what was to be flushed, which the journal keeps; free disk space"
+            )
 
     def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
         """Set or clear the operator's read-only mode, and wait until the registration shows the mode of the bookie.
