@@ -1,5 +1,6 @@
 """BookKeeper for asyncio: create, open, delete and list ledgers. All methods run on the event loop."""
 
+import asyncio
 import contextlib
 import random
 from collections.abc import Mapping
@@ -63,6 +64,7 @@ class BookKeeper:
         self._scope = Scope()
         self._writers: WeakSet[LedgerWriter] = WeakSet()
         self._ends = contextlib.AsyncExitStack()
+        self._ending = asyncio.Lock()
         self._cluster: KnownCluster | None = None
         self._started = False
 
@@ -91,10 +93,11 @@ class BookKeeper:
         """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
 
         Ledgers that were being written are not closed; a reader can recover them. Those that were being created are
-        deleted again, if the metadata store answers within five seconds. Further calls do nothing.
+        deleted again, if the metadata store answers within five seconds. Further calls wait for the end of the first.
         """
         await self.end_calls()
-        await self._ends.aclose()
+        async with self._ending:
+            await self._ends.aclose()
 
     async def end_calls(self) -> None:
         """Do all of `close` except ending the session with the metadata store."""

@@ -1,6 +1,7 @@
 """Adds that are pending, as futures. Any thread."""
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
@@ -136,3 +137,11 @@ def _wait(add: Add, timeout: float | None) -> None:
             f"ledger {add.window.ledger}, entry {add.entry}: not acknowledged within {timeout:g} s; it may be"
             " acknowledged later"
         )
+
+
+def _forked() -> None:
+    global _making  # noqa: PLW0603 - the thread that held it does not exist in the forked child
+    _making = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,6 +1,7 @@
 """BookKeeper for threads: the client of `bookie.client.aio` on an event loop on its own thread. Any thread."""
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from types import TracebackType
@@ -43,6 +44,7 @@ class BookKeeper:
         self._aio = aio.BookKeeper(metadata_service_uri, **config)
         self._thread = LoopThread("bookkeeper", self._aio.end_calls, self._aio.at_exit, self._aio.config.call_timeout_s)
         self._started = False
+        self._closing = threading.RLock()
 
     def start(self, *, timeout: float = math.inf) -> None:
         """Connect to the metadata store and learn which bookies are registered. A client can be started only once.
@@ -69,13 +71,17 @@ class BookKeeper:
         """Fail all outstanding calls with ClientClosed, and end the session with the metadata store.
 
         Ledgers that were being written are not closed; a reader can recover them. Those that were being created are
-        deleted again, if the metadata store answers within five seconds. Further calls do nothing.
+        deleted again, if the metadata store answers within five seconds. Further calls do nothing; those of other
+        threads wait for the end of the first.
         """
-        if self._thread.alive:
-            try:
-                self._thread.run(self._aio.close(), math.inf)
-            finally:
-                self._thread.stop()
+        if not self._thread.alive:  # nor in a forked child, where another thread may have held the lock
+            return
+        with self._closing:
+            if self._thread.alive:
+                try:
+                    self._thread.run(self._aio.close(), math.inf)
+                finally:
+                    self._thread.stop()
 
     def __enter__(self) -> Self:
         self.start()

@@ -200,7 +200,8 @@ class LoopThread:
         _running.discard(self)
         if self.alive and self._loop is not None:
             self.alive = False
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with contextlib.suppress(RuntimeError):  # another thread has stopped it just now
+                self._loop.call_soon_threadsafe(self._loop.stop)
             if threading.get_ident() != self._thread.ident:
                 self._thread.join(JOIN_S_MAX)
 

@@ -141,3 +141,54 @@ def test_a_store_that_does_not_answer(
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_several_threads_close_a_client(uri: str) -> None:
+    """None of them fails, and each returns only when the session with the metadata store has ended."""
+    driver: Any = open_driver(uri)
+    stop = driver.stop
+    stopping, stopped = threading.Event(), threading.Event()
+
+    def slowly() -> None:
+        stopping.set()
+        assert not stopped.wait(0.5)
+        stop()
+        stopped.set()
+
+    driver.stop = slowly
+    bk = ThreadsBookKeeper(driver)
+    bk.start()
+
+    def close(number: int) -> bool:
+        assert not number or stopping.wait(60)
+        bk.close()
+        return stopped.is_set()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(close, range(4))) == [True] * 4
+    bk.close()
+
+
+def test_several_tasks_close_a_client(uri: str) -> None:
+    """Each returns only when the session with the metadata store has ended."""
+
+    async def scenario() -> None:
+        driver: Any = open_driver(uri)
+        stop, stopped = driver.stop, threading.Event()
+
+        def slowly() -> None:
+            assert not stopped.wait(0.5)
+            stop()
+            stopped.set()
+
+        driver.stop = slowly
+        bk = BookKeeper(driver)
+        await bk.start()
+
+        async def close() -> bool:
+            await bk.close()
+            return stopped.is_set()
+
+        assert await asyncio.gather(*(close() for _ in range(3))) == [True] * 3
+
+    asyncio.run(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -10,12 +11,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bookie.client import BookKeeper, Digest, DigestType, aio
+from bookie.client.blocking import appends
 from bookie.client.entries.batch import StoredBatch
 from bookie.errors import (
     ClientClosed,
@@ -41,9 +44,9 @@ def test_what_is_written_is_read(uri: str) -> None:
         ) as ledger:
             for payload in PAYLOADS[:20]:
                 ledger.append(payload)
-            appends = [ledger.append_async(payload) for payload in PAYLOADS[20:]]
-            assert [append.result() for append in appends] == list(range(20, 500))
-            assert all(append.done() for append in appends)
+            pending = [ledger.append_async(payload) for payload in PAYLOADS[20:]]
+            assert [append.result() for append in pending] == list(range(20, 500))
+            assert all(append.done() for append in pending)
         with bk.open_ledger(ledger.id, password=b"p") as reader:
             batch = reader.batch_read(0, max_count=500, max_size=1 << 20)
             assert [(entry.id, bytes(entry.data)) for entry in batch] == list(enumerate(PAYLOADS))
@@ -291,6 +294,19 @@ def test_a_forked_child_is_refused_and_the_parent_goes_on(uri: str) -> None:
         with os.fdopen(read, "rb") as pipe:
             assert b"was forked" in pipe.read()
         assert ledger.append(b"parent again") == 1
+
+
+def test_a_child_that_is_forked_while_a_future_is_made() -> None:
+    """The lock that the parent's thread holds then does not stop the futures of the child's own client."""
+    ended: Any = SimpleNamespace(done=lambda: True, result=lambda: 5, wait=lambda _: True, entry=5, tell=lambda _: None)
+    with appends._making:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            told: list[int] = []
+            appends.Append(ended).add_done_callback(lambda done: told.append(done.result()))
+            os._exit(0 if told == [5] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.thorough
