@@ -9,6 +9,7 @@ import pytest
 from bookie.errors import (
     BookieAlreadyRegistered,
     IllegalOperation,
+    IncorrectParameter,
     LedgerExists,
     LedgerIdOverflow,
     MetadataSerializationError,
@@ -326,3 +327,16 @@ def test_a_ledger_is_copied_by_one_at_a_time(cluster: Cluster) -> None:
         assert (first, second, other) == (True, False, True)
     with theirs.replication.lock(7) as again:
         assert again
+
+
+def test_the_largest_metadata_of_a_ledger(cluster: Cluster) -> None:
+    """They are refused at once, without harm to the session; those that are accepted leave room for more segments."""
+    driver = cluster.connect()
+    with pytest.raises(IncorrectParameter, match=r"ledger 1: its metadata have \d+ bytes, at most 1000000 are allowed"):
+        driver.ledgers.create(1, replace(METADATA, custom={"app": bytes(1_200_000)}))
+    assert list(driver.ledgers.ranges()) == []
+    stored = driver.ledgers.create(2, replace(METADATA, custom={"app": bytes(999_000)}))
+    segments = tuple(Segment(100 * k, ("b:3181", f"10.0.{k // 256}.{k % 256}:3181")) for k in range(1000))
+    closed = replace(stored.value, segments=segments, state=LedgerState.CLOSED, last_entry=100_000, length=1, token=0)
+    assert driver.ledgers.write(2, closed, stored.version).value == closed
+    assert driver.ledgers.read(2).value == closed

@@ -35,7 +35,7 @@ from bookie.metadata.driver import Cluster, ClusterSeen, Ledgers, Subscription, 
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, KeyValues, VersionConflict, pages
 from bookie.metadata.key_value.logs import KeyValueLogs
 from bookie.metadata.key_value.replication import KeyValueElection, KeyValueReplication
-from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger, serialize_new_ledger
 from bookie.metadata.records.ledger_metadata import LEDGER_IDS_END, LedgerMetadata
 from bookie.metadata.watching import Watch, Watcher
 
@@ -233,7 +233,7 @@ class KeyValueLedgers:
         if metadata.format_version == 3:  # the token also makes the bytes unique
             metadata = replace(metadata, token=secrets.randbelow(LEDGER_IDS_END - 1) + 1)
         try:
-            item = self._store.put(self._key(ledger_id), serialize_ledger(metadata), None)
+            item = self._store.put(self._key(ledger_id), serialize_new_ledger(ledger_id, metadata), None)
         except KeyExists as error:
             raise LedgerExists(f"ledger {ledger_id} already exists") from error
         return Versioned(metadata, item.version, item.created_ms)

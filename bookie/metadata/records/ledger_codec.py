@@ -8,13 +8,30 @@ from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 
-from bookie.errors import MetadataSerializationError
+from bookie.errors import IncorrectParameter, MetadataSerializationError
 from bookie.metadata.records.ledger_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from bookie.pb.data_formats_pb2 import LedgerMetadataFormat
 
 HEADER = b"BookieMetadataFormatVersion\t"
 V1_IN_RECOVERY = -102
 V1_CLOSED = "CLOSED"
+NEW_LEDGER_BYTES_MAX = 1_000_000
+"""The metadata of a ledger without ensemble changes have at most so many bytes. ZooKeeper accepts 1 MiB by default, and
+closes the connection of the whole session otherwise; the rest is left for ensemble changes and the end of the ledger.
+"""
+
+
+def serialize_new_ledger(ledger_id: int, metadata: LedgerMetadata) -> bytes:
+    """Serialize the metadata of a ledger that is created. Raises IncorrectParameter if they are too large, and the
+    errors of `serialize_ledger`.
+    """
+    data = serialize_ledger(metadata)
+    if len(data) > NEW_LEDGER_BYTES_MAX and len(metadata.segments) == 1:
+        raise IncorrectParameter(
+            f"ledger {ledger_id}: its metadata have {len(data)} bytes, at most {NEW_LEDGER_BYTES_MAX} are allowed: pass"
+            " less custom metadata, or a shorter password"
+        )
+    return data
 
 
 def serialize_ledger(metadata: LedgerMetadata) -> bytes:

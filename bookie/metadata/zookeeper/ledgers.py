@@ -12,7 +12,7 @@ from kazoo.exceptions import NoNodeError, NotEmptyError
 
 from bookie.errors import LedgerExists, MetadataStoreError, NoSuchLedgerMetadata
 from bookie.metadata.driver import Subscription, Versioned
-from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger
+from bookie.metadata.records.ledger_codec import parse_ledger, serialize_ledger, serialize_new_ledger
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 from bookie.metadata.watching import Watcher
 from bookie.metadata.zookeeper.ids import ZooKeeperIds
@@ -45,7 +45,7 @@ class ZooKeeperLedgers:
         def own(found: bytes, version: int) -> bool:  # noqa: ARG001  # another client may have written it since
             return bool(metadata.token) and parse_ledger(ledger_id, found).token == metadata.token
 
-        return self._nodes.create(ledger_id, metadata, serialize_ledger(metadata), own)
+        return self._nodes.create(ledger_id, metadata, serialize_new_ledger(ledger_id, metadata), own)
 
     def read(self, ledger_id: int, *, latest: bool = False) -> Versioned[LedgerMetadata]:
         if latest:  # let our server learn all that the leader has; the session never goes back behind it
