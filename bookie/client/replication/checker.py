@@ -5,7 +5,7 @@ that it returns them; their digests are verified when they are copied.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 
 from bookie.client.event_loop.together import together
 from bookie.client.ledgers.race import MISSING
@@ -28,7 +28,8 @@ class LedgerChecker:
         self._random = environment.random
         self._percentage = environment.settings.verification_percentage
         at_once = environment.settings.reads_at_once
-        self._reads = asyncio.Semaphore(at_once if at_once > 0 else READS_IN_FLIGHT)
+        self._reads_max = at_once if at_once > 0 else READS_IN_FLIGHT
+        self._reads = asyncio.Semaphore(self._reads_max)
 
     async def check(self, ledger: int, metadata: LedgerMetadata, lac: int) -> list[Fragment]:
         """Return the fragments that lack entries. Raises ClientClosed."""
@@ -84,24 +85,44 @@ class LedgerChecker:
         if part.bookie not in self._cluster.alive:
             return False
         try:
-            await together(self._read(ledger, part.bookie, entry) for entry in self._sample(metadata, part))
+            sample = self._sample(metadata, part)
+            await together(self._read_each(ledger, part.bookie, sample) for _ in range(self._readers(part)))
         except ClientClosed:
             raise
         except BookKeeperError:
             return False
         return True
 
-    def _sample(self, metadata: LedgerMetadata, part: Fragment) -> Collection[int]:
+    def _readers(self, part: Fragment) -> int:
+        """Return how many entries of a fragment are asked for at the same time: a task for each would take more memory
+        than the entries.
+        """
         assert part.stored is not None
         first, last = part.stored
-        wanted = {first, last}
-        if self._percentage > 0:
-            between = range(first + 1, last)
-            count = -(-len(between) * min(self._percentage, 100) // 100)
-            chosen = between if self._percentage >= 100 else self._random.sample(between, count)
-            size, quorum = metadata.ensemble_size, metadata.write_quorum
-            wanted.update(entry for entry in chosen if holds(part.index, entry, size, quorum))
-        return wanted
+        between = max(last - first - 1, 0) if self._percentage > 0 else 0
+        return min(between + 2, self._reads_max)
+
+    def _sample(self, metadata: LedgerMetadata, part: Fragment) -> Iterator[int]:
+        """Yield the first entry, the last one, and one at random out of each of as many equal parts between them as the
+        percentage demands.
+        """
+        assert part.stored is not None
+        first, last = part.stored
+        yield first
+        if last != first:
+            yield last
+        size, quorum = metadata.ensemble_size, metadata.write_quorum
+        between = max(last - first - 1, 0)
+        count = -(-between * min(max(self._percentage, 0), 100) // 100)
+        for k in range(count):
+            low, high = between * k // count, between * (k + 1) // count
+            entry = first + 1 + (low if high - low == 1 else self._random.randrange(low, high))
+            if holds(part.index, entry, size, quorum):
+                yield entry
+
+    async def _read_each(self, ledger: int, bookie: str, entries: Iterator[int]) -> None:
+        for entry in entries:
+            await self._read(ledger, bookie, entry)
 
     async def _read(self, ledger: int, bookie: str, entry: int) -> None:
         async with self._reads:
