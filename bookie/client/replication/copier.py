@@ -132,7 +132,11 @@ class Copier:
     async def _take_over(self, known: Known, segment: Segment, chosen: dict[int, str], bad: Sequence[Fragment]) -> None:
         """L11: change the metadata only now. Raises MetadataVersionConflict if another client changed them
         differently.
+
+        They are read again first. If the ledger was deleted during the copy, and its id was used again, the version
+        alone may not tell.
         """
+        known.learn(await self._environment.metadata.read(known.ledger))
         lost = {part.index: part.bookie for part in bad}
 
         def taken_over(metadata: LedgerMetadata) -> LedgerMetadata | None:

@@ -141,7 +141,7 @@ class Rewriter:
                 try:
                     got = await sources.read(entry, piece.stop - entry, ensemble, doubted, barred)
                 except ReplicationError as error:
-                    lost.append(str(error))
+                    lost.append("" if lost else str(error))  # only the first one is shown, and there may be millions
                     entry += 1
                     continue
                 await self._throttle.take(got.nbytes)
