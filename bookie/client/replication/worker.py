@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 from bookie.client.contracts import Adherence
+from bookie.client.event_loop.together import together
 from bookie.client.ledgers.metadata_loop import Known
 from bookie.client.placement.adherence import mended
 from bookie.client.replication.checker import LedgerChecker
@@ -33,6 +34,7 @@ HELD_MAX = 10_000
 """How many ledgers a worker holds back at most; it takes no other one before one of them is let go."""
 CLOSING_MAX = 32
 """How many of them it looks at again, and perhaps closes, at the same time."""
+RELEASED_AT_ONCE = 4
 log = logging.getLogger(__name__)
 
 
@@ -52,6 +54,7 @@ class ReplicationWorker:
         self._failures: dict[int, int] = {}
         self._held: dict[asyncio.Task[None], Claim] = {}
         self._closing = asyncio.Semaphore(CLOSING_MAX)
+        self._leaving = False
 
     async def run(self) -> None:
         """Replicate ledgers until cancelled, then release all locks."""
@@ -77,11 +80,11 @@ class ReplicationWorker:
                     await asyncio.sleep(self._settings.backoff_s)
         finally:
             held = dict(self._held)
+            self._leaving = True
             for task in held:
                 task.cancel()
             await asyncio.gather(*held, return_exceptions=True)
-            for claim in held.values():  # a task that never began has released nothing
-                await self._release(claim)
+            await self._release_all(held.values())
 
     async def _claim(self, wake: asyncio.Event) -> Claim | None:
         """Take a ledger. If cancelled while the lock is being acquired, release it again."""
@@ -248,7 +251,8 @@ class ReplicationWorker:
             except BookKeeperError as error:
                 log.warning("cannot close ledger ledger=%d error=%s", claim.ledger, error)
             finally:
-                await self._release(claim)
+                if not self._leaving:
+                    await self._release(claim)
 
         task = asyncio.get_running_loop().create_task(hold(), name=f"held ledger {claim.ledger}")
         self._held[task] = claim
@@ -259,11 +263,29 @@ class ReplicationWorker:
         if not await self._queue.finish(claim):
             log.info("the mark stays, since it was set again or the lock was lost ledger=%d", claim.ledger)
 
-    async def _release(self, claim: Claim) -> None:
+    async def _release(self, claim: Claim) -> bool:
+        """Release a lock, and return whether the store has answered."""
         try:
             await asyncio.shield(self._queue.release(claim))
         except BookKeeperError as error:  # the lock ends with the session
             log.warning("cannot release lock ledger=%d error=%s", claim.ledger, error)
+            return False
+        return True
+
+    async def _release_all(self, claims: Iterable[Claim]) -> None:
+        """Release the locks of a worker that ends. If the store does not answer, each of them would take as long as a
+        session, so the rest are left to its end.
+        """
+        rest = iter(claims)
+
+        async def release() -> None:
+            for claim in rest:
+                if not await self._release(claim):
+                    left = sum(1 for _ in rest)
+                    log.warning("the other locks are left to the end of the session locks=%d", left)
+                    return
+
+        await together(release() for _ in range(RELEASED_AT_ONCE))
 
     async def _pause(self) -> None:
         """Wait, so that bookies with more free space go first."""

@@ -9,7 +9,9 @@ import pytest
 from bookie.client.replication import worker
 from bookie.client.replication.contracts import Ledgers
 from bookie.client.replication.worker import ReplicationWorker
+from bookie.errors import MetadataStoreError
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
+from bookie.metadata.records.replication import Claim
 from tests.client.replication.conftest import GHOST, Cluster, comes_true, until
 
 pytestmark = [
@@ -88,3 +90,36 @@ def test_few_ledgers_are_closed_at_the_same_time(cluster: Cluster, monkeypatch: 
             await until(ReplicationWorker(replace(environment, ledgers=slow)).run(), script())
 
     asyncio.run(scenario())
+
+
+def test_a_store_that_does_not_answer_when_the_worker_ends(cluster: Cluster) -> None:
+    """It is asked a few times, not once or twice for each lock: each answer would take as long as a session."""
+
+    async def scenario() -> None:
+        await opened(cluster, 12)
+        async with cluster.environment(openLedgerRereplicationGracePeriod=60_000) as environment:
+            queue: Any = environment.queue
+            release, asked = queue.release, []
+
+            async def unanswered(claim: Claim) -> None:
+                asked.append(claim)
+                await asyncio.sleep(0.1)
+                raise MetadataStoreError("no answer in time")
+
+            async def script() -> None:
+                await comes_true(lambda: environment.counters.ledgers_deferred == 12)
+                queue.release = unanswered
+
+            await until(ReplicationWorker(environment).run(), script())
+            assert 0 < len(asked) <= 4
+            queue.release = release
+
+    asyncio.run(scenario())
+    assert asyncio.run(held_by_nobody(cluster))
+
+
+async def held_by_nobody(cluster: Cluster) -> bool:
+    """Wait until the locks have ended with their session."""
+    async with asyncio.timeout(60):
+        await comes_true(lambda: cluster.driver.replication.holders() == {})
+    return True
