@@ -74,9 +74,13 @@ def local_bookie(
     files: Files | None = None,
     provider: ServerProvider | None = None,
     tls: TlsSettings | None = None,
+    journals: tuple[Path, ...] = (),
     **settings: Any,
 ) -> Iterator[LocalBookie]:
-    """Serve on `directory` until the end of the context; `settings` go to the part that has them."""
+    """Serve on `directory` until the end of the context; `settings` go to the part that has them.
+
+    `journals` are the directories of journals, if it is not the one in `directory`.
+    """
     network, storage, journal = dict(NETWORK), dict(STORAGE), dict(JOURNAL)
     for name, value in settings.items():
         (owner,) = [
@@ -86,7 +90,8 @@ def local_bookie(
         ]
         owner[name] = value
     ledgers = StorageSettings(**{"ledger_directories": (directory / "ledgers",), **storage})
-    stored = LedgerStorage(ledgers, JournalSettings(directories=(directory / "journal",), **journal), files=files)
+    journaling = JournalSettings(directories=journals or (directory / "journal",), **journal)
+    stored = LedgerStorage(ledgers, journaling, files=files)
     port = DataPort(stored, NetworkSettings(**network), provider, TlsContexts(tls) if tls else None)
     try:
         stored.open()

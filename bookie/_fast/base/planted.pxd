@@ -21,6 +21,8 @@ cdef extern from "csrc/planted.h" nogil:
         PLANT_FULL_IS_WRITTEN
         PLANT_WAKE_LOST
         PLANT_TRIM_MARKED
+        PLANT_TRIM_WAITS
+        PLANT_ROOM_WAITS
         PLANT_ZEROS_OVER_GROUPS
         PLANT_REPLAY_AFTER_MARK
         PLANT_FENCE_NOT_REPLAYED

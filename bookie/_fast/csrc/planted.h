@@ -73,6 +73,8 @@ enum {
     PLANT_PENDING_UNREAD, /* look-ups pass over runs that wait for the index */
     PLANT_PENDING_MARKED, /* a mark moves over entries whose runs wait for the index */
     PLANT_PENDING_STAYS, /* runs of a deleted ledger still wait for the index */
+    PLANT_ROOM_WAITS, /* a directory that is flushed gets no further flush until all others are flushed, too */
+    PLANT_TRIM_WAITS, /* the flush thread renames and removes journal files, on a disk that may hang */
     PLANT_LOG_SETTLED_EARLY, /* a full log may be collected while runs that point into it wait for the index */
 };
 #ifdef BOOKIE_FAULTS

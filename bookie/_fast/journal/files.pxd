@@ -22,11 +22,12 @@ cdef int roll(Journal* journal) noexcept nogil
 cdef bint files_fit(Journal* journal, int64_t count) noexcept nogil
 # Prepare the next file; the caller holds `prepare_lock`. Return 0 or -errno.
 cdef int prepare_next(Journal* journal) noexcept nogil
-# Prepare files and zeros until the journal stops.
+# Prepare files and zeros, and retire what a trim gave up, until the journal stops.
 cdef void journal_prepare(Journal* journal) noexcept nogil
 # Get the (file id, offset) up to which everything is synced.
 cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noexcept nogil
-# Retire older files beyond the backups. The mark, with this file id, is on disk.
+# Give up older files beyond the backups. The mark, with this file id, is on disk. The preparing thread retires them, so
+# that neither flushes nor commits wait for it; without such a thread the caller does.
 cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil
 # Return the bytes from the beginning of this file to the end of the journal; each older file counts as a full one.
 cdef int64_t journal_bytes_since(Journal* journal, int64_t file_id) noexcept nogil

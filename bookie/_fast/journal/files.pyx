@@ -10,7 +10,13 @@ from bookie._fast.base.cursor cimport store_i64, store_u32
 from bookie._fast.base.fatal cimport fatal_is_set, fatal_set
 from bookie._fast.base.file cimport PRIVATE_MODE, set_direct, sync_dir, write_full
 from bookie._fast.base.op_stats cimport op_note
-from bookie._fast.base.planted cimport PLANT_FULL_IS_WRITTEN, PLANT_TRIM_MARKED, PLANT_ZEROS_OVER_GROUPS, bk_planted
+from bookie._fast.base.planted cimport (
+    PLANT_FULL_IS_WRITTEN,
+    PLANT_TRIM_MARKED,
+    PLANT_TRIM_WAITS,
+    PLANT_ZEROS_OVER_GROUPS,
+    bk_planted,
+)
 from bookie._fast.base.sync cimport (
     bk_load,
     bk_load_u64,
@@ -222,6 +228,7 @@ cdef void add_file(Journal* journal) noexcept nogil:
     """
     if not files_fit(journal, journal.file_count + 1):
         journal.file_count -= 1
+        journal.retiring = max(journal.retiring - 1, 0)
         memmove(&journal.files[0], &journal.files[1], <size_t> journal.file_count * sizeof(int64_t))
     journal.files[journal.file_count] = journal.file_id
     journal.file_count += 1
@@ -270,48 +277,81 @@ cdef void journal_mark(Journal* journal, int64_t* file_id, uint64_t* offset) noe
 
 
 cdef void journal_trim(Journal* journal, int64_t mark_file_id) noexcept nogil:
-    """Retire files below the mark, except the newest `backups_max`: keep them for reuse, or remove them.
+    """Give up the files below the mark, except the newest `backups_max`: they are kept for reuse, or removed.
 
-    As many are kept as one trim has retired, and one less at each trim after that: writing fills as many new files
+    As many are kept as one trim has given up, and one less at each trim after that: writing fills as many new files
     until the next trim, and a used one needs no zeros ahead.
     """
     cdef int64_t below = 0
-    cdef int64_t drop, i
+    cdef int wanted
+    cdef bint prepared
     pthread_mutex_lock(&journal.mark_lock)
     while below < journal.file_count and journal.files[below] < mark_file_id + bk_planted(PLANT_TRIM_MARKED):
         below += 1
-    drop = below - journal.backups_max
-    journal.spares_wanted = max(SPARES_LEAST, <int> min(drop, <int64_t> SPARES_MOST), journal.spares_wanted - 1)
-    for i in range(drop):
-        retire(journal, journal.files[i])
-    while journal.spare_count > journal.spares_wanted:
-        remove_spare(journal)
-    if drop > 0:
-        memmove(&journal.files[0], &journal.files[drop], (journal.file_count - drop) * sizeof(int64_t))
-        journal.file_count -= drop
+    journal.retiring = max(below - journal.backups_max, 0)
+    wanted = <int> min(journal.retiring, <int64_t> SPARES_MOST)
+    journal.spares_wanted = max(SPARES_LEAST, wanted, journal.spares_wanted - 1)
     journal.backlog.kept_from = mark_file_id
     judge_backlog(journal)
+    prepared = journal.prepared and not bk_planted(PLANT_TRIM_WAITS)
     pthread_mutex_unlock(&journal.mark_lock)
+    if prepared:
+        pthread_cond_signal(&journal.prepare_wanted)
+    else:
+        retire_all(journal)
 
 
-cdef void retire(Journal* journal, int64_t file_id) noexcept nogil:
+cdef bint retires(Journal* journal) noexcept nogil:
+    """Return whether a file is to be kept for reuse or removed. The caller holds mark_lock."""
+    return journal.retiring > 0 or journal.spare_count > journal.spares_wanted
+
+
+cdef bint is_to_retire(Journal* journal) noexcept nogil:
+    cdef bint more
+    pthread_mutex_lock(&journal.mark_lock)
+    more = retires(journal)
+    pthread_mutex_unlock(&journal.mark_lock)
+    return more
+
+
+cdef void retire(Journal* journal) noexcept nogil:
+    """Keep or remove the oldest file that was given up. The disk may take long for it, so no lock is held meanwhile:
+    commits take `mark_lock`, and wait for `prepare_lock`.
+    """
     cdef char path[PATH_BYTES]
     cdef char spare[PATH_BYTES]
-    path_of(journal, path, file_id, "txn")
-    if not journal.reuse or journal.spare_count >= journal.spares_wanted:
+    cdef int64_t file_id = 0
+    cdef bint keep
+    pthread_mutex_lock(&journal.mark_lock)
+    keep = journal.reuse and journal.spare_count < journal.spares_wanted
+    if journal.retiring > 0:
+        file_id = journal.files[0]
+        journal.file_count -= 1
+        journal.retiring -= 1
+        memmove(&journal.files[0], &journal.files[1], <size_t> journal.file_count * sizeof(int64_t))
+        path_of(journal, path, file_id, "txn")
+    elif retires(journal):
+        journal.spare_count -= 1
+        file_id = journal.spares[journal.spare_count]
+        keep = False
+        path_of(journal, path, file_id, "spare")
+    pthread_mutex_unlock(&journal.mark_lock)
+    if file_id == 0:
+        return
+    if not keep:
         journal.ops.unlink(path)
         return
     path_of(journal, spare, file_id, "spare")
     if journal.ops.rename(path, spare) == 0:
+        pthread_mutex_lock(&journal.mark_lock)
         journal.spares[journal.spare_count] = file_id
         journal.spare_count += 1
+        pthread_mutex_unlock(&journal.mark_lock)
 
 
-cdef void remove_spare(Journal* journal) noexcept nogil:
-    cdef char path[PATH_BYTES]
-    journal.spare_count -= 1
-    path_of(journal, path, journal.spares[journal.spare_count], "spare")
-    journal.ops.unlink(path)
+cdef void retire_all(Journal* journal) noexcept nogil:
+    while is_to_retire(journal):
+        retire(journal)
 
 
 cdef int zero_ahead(Journal* journal) noexcept nogil:
@@ -336,6 +376,9 @@ cdef int zero_ahead(Journal* journal) noexcept nogil:
 
 cdef void journal_prepare(Journal* journal) noexcept nogil:
     cdef int rc = 0
+    pthread_mutex_lock(&journal.mark_lock)
+    journal.prepared = True
+    pthread_mutex_unlock(&journal.mark_lock)
     pthread_mutex_lock(&journal.prepare_lock)
     while not bk_load(&journal.stopping) and not fatal_is_set():
         if not out_of_space(rc) and journal.fd >= 0 and wants_zeros(journal):
@@ -343,12 +386,20 @@ cdef void journal_prepare(Journal* journal) noexcept nogil:
         elif (not out_of_space(rc) and journal.next_fd < 0
               and bk_load_u64(&journal.position) > journal.file_bytes_max // 2):
             rc = prepare_next(journal)
+        elif is_to_retire(journal):
+            rc = 0               # a full disk may have space then
+            pthread_mutex_unlock(&journal.prepare_lock)
+            retire(journal)
+            pthread_mutex_lock(&journal.prepare_lock)
         else:
             rc = 0               # wait a while on a full disk; the groups will meet it themselves
             cond_wait_until(&journal.prepare_wanted, &journal.prepare_lock, now_ns() + PREPARE_PAUSE_NS)
         if rc != 0 and not out_of_space(rc):
             fatal_set("journal: preparing files ahead failed", -rc)
     pthread_mutex_unlock(&journal.prepare_lock)
+    pthread_mutex_lock(&journal.mark_lock)
+    journal.prepared = False     # who trims retires the files from now on
+    pthread_mutex_unlock(&journal.mark_lock)
 
 
 cdef void claim(Journal* journal, int64_t end) noexcept nogil:

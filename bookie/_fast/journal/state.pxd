@@ -68,6 +68,8 @@ cdef struct Journal:
     int64_t file_id
     uint64_t mark_offset
     int64_t* files               # ids on disk, ascending, the current one last
+    int64_t retiring             # how many of them, the oldest, no mark needs: they become spares, or are removed
+    bint prepared                # a thread runs `journal_prepare`, which retires them
     int64_t file_count
     int64_t file_room
     int64_t spares[SPARES_MOST]  # ids of retired files kept for reuse

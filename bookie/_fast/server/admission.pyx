@@ -1,5 +1,5 @@
 """Requests in progress: responses that wait for a journal, and reads that wait for the disk."""
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 
 from bookie._fast.base.sync cimport bk_add, bk_load
 from bookie._fast.base.types cimport OK, TOO_MANY_REQUESTS
@@ -20,12 +20,25 @@ cdef enum:
     HELD_REFS = 2                # references while a frame is served: the open connection's, and the loop's
 
 
+cdef inline int64_t adds_of(const IoLoop* loop, uint64_t journal) noexcept nogil:
+    return <int64_t> (loop.acks[journal].tail - loop.acks[journal].head
+                      + loop.written[journal].tail - loop.written[journal].head)
+
+
 cdef int64_t adds_under_way(const IoLoop* loop) noexcept nogil:
     cdef int64_t count = 0
     cdef uint32_t i
     for i in range(loop.stores.journal_count):
-        count += <int64_t> (loop.acks[i].tail - loop.acks[i].head + loop.written[i].tail - loop.written[i].head)
+        count += adds_of(loop, i)
     return count
+
+
+cdef bint too_many_adds(const IoLoop* loop, int64_t ledger, int64_t most) noexcept nogil:
+    """Return whether no more adds may wait for the journals. Each of them may have its equal part in any case, so that
+    one whose disk hangs does not use up what is for the others.
+    """
+    cdef uint64_t journals = loop.stores.journal_count
+    return adds_under_way(loop) >= most and adds_of(loop, <uint64_t> ledger % journals) >= most // <int64_t> journals
 
 
 cdef Status refused(int64_t* counter) noexcept nogil:
@@ -72,7 +85,7 @@ cdef Status admission(IoLoop* loop, const Conn* conn, Request* request) noexcept
         of_loop += loop.limits.pending_urgent_max
     if conn.refs - HELD_REFS - conn.polls.count >= of_connection:
         return refused(&loop.stats.refused_urgent if urgent else &loop.stats.refused_by_connection)
-    if (appends or fences) and adds_under_way(loop) >= of_loop:
+    if (appends or fences) and too_many_adds(loop, request.ledger, of_loop):
         return refused(&loop.stats.refused_urgent if urgent else &loop.stats.refused_adds)
     return OK
 

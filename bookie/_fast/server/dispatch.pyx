@@ -68,7 +68,7 @@ from bookie._fast.store.ledger_writes cimport (
 )
 from bookie._fast.store.read_pool cimport pool_read_ahead, pool_submit
 from bookie._fast.store.storage cimport store_request_room
-from bookie._fast.store.stores cimport Store, journal_of, store_of
+from bookie._fast.store.stores cimport STORES_MOST, Store, journal_of, store_of
 from bookie._fast.wire.request cimport (
     ADD_ENTRY,
     AUTH,
@@ -197,16 +197,45 @@ cdef bint out_of_patience(IoLoop* loop, Conn* conn) noexcept nogil:
     return True
 
 
-cdef bint has_long_been_full(IoLoop* loop, int64_t ledger) noexcept nogil:
-    """Note that an add found no room. Return whether adds have tried in vain, in this directory, for as long as one may
-    wait: then it need not wait either, and what follows it on its connection, for other directories, neither.
+cdef bint has_long_been_full(IoLoop* loop, uint64_t at) noexcept nogil:
+    """Note that a request found no room. Return whether requests have tried in vain, in this directory or journal, for
+    as long as one may wait: then it need not wait either, and what follows it on its connection, for others, neither.
     """
-    cdef uint64_t at = <uint64_t> ledger % loop.stores.count
     cdef int64_t most = loop.limits.throttle_ms_max * 1000000
     if loop.full_since[at] == 0 or loop.now - loop.full_seen[at] > most:
         loop.full_since[at] = loop.now           # a pause without adds says nothing
     loop.full_seen[at] = loop.now
     return loop.now - loop.full_since[at] > most and not bk_planted(PLANT_PATIENCE_ENDLESS)
+
+
+cdef uint64_t journal_number(const IoLoop* loop, int64_t ledger) noexcept nogil:
+    return STORES_MOST + <uint64_t> ledger % loop.stores.journal_count
+
+
+cdef bint waits_for_journal(IoLoop* loop, Conn* conn, int64_t ledger) noexcept nogil:
+    """Handle a journal without room: return whether the request waits for it at the head of its connection's input."""
+    if has_long_been_full(loop, journal_number(loop, ledger)):
+        loop.stats.stalls_refused += 1
+        return False
+    return not out_of_patience(loop, conn)
+
+
+cdef bint waits_for_room(IoLoop* loop, Conn* conn, int64_t ledger, uint32_t size, Status status) noexcept nogil:
+    """The same for an add, which needs room in its journal, and in the write cache of its directory: FULL, or
+    TOO_MANY_REQUESTS if only this ledger has none.
+    """
+    if loop.stores.write_data and not journal_has_room(journal_of(loop.stores, ledger), size):
+        return waits_for_journal(loop, conn, ledger)
+    store_request_room(loop.stores, store_of(loop.stores, ledger))               # a flush gives a journal none
+    if status == FULL and has_long_been_full(loop, <uint64_t> ledger % loop.stores.count):
+        loop.stats.stalls_refused += 1
+        return False
+    return not out_of_patience(loop, conn)
+
+
+cdef void found_room(IoLoop* loop, int64_t ledger) noexcept nogil:
+    loop.full_since[<uint64_t> ledger % loop.stores.count] = 0
+    loop.full_since[journal_number(loop, ledger)] = 0
 
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:
@@ -252,15 +281,11 @@ cdef Status serve_add(IoLoop* loop, Conn* conn, const Request* request) noexcept
     status = stores_add(loop.stores, ledger, load_i64(request.body + 8), request.key, request.key_size, request.body,
                         request.body_size, ADD_RECOVERY if request.flags & RECOVERY_ADD else ADD_PLAIN, &group)
     if status == FULL or status == TOO_MANY_REQUESTS:
-        if not loop.stores.write_data or journal_has_room(journal_of(loop.stores, ledger), request.body_size):
-            store_request_room(loop.stores, store_of(loop.stores, ledger))       # a flush gives the journal none
-        if status == FULL and has_long_been_full(loop, ledger):
-            loop.stats.stalls_refused += 1
-        elif not out_of_patience(loop, conn):
+        if waits_for_room(loop, conn, ledger, request.body_size, status):
             return FULL
         status = TOO_MANY_REQUESTS
     elif status == OK:
-        loop.full_since[<uint64_t> ledger % loop.stores.count] = 0
+        found_room(loop, ledger)
     note_add(loop, conn, ledger, status, request.body_size)
     if status == OK and group:
         loop.stats.deferred_adds += deferred
@@ -286,7 +311,7 @@ cdef Status serve_write_lac(IoLoop* loop, Conn* conn, const Request* request) no
     status = stores_write_lac(loop.stores, ledger, request.key, request.key_size, request.body, request.body_size,
                               &group)
     if status == FULL:
-        if not out_of_patience(loop, conn):
+        if waits_for_journal(loop, conn, ledger):
             return FULL
         status = TOO_MANY_REQUESTS
     if status != OK:
@@ -315,7 +340,7 @@ cdef Status serve_fence(IoLoop* loop, Conn* conn, const Request* request) noexce
         return reply_code(loop, conn, request, UNAUTHORIZED)
     status = stores_fence(loop.stores, request.ledger, request.key, request.key_size, &group)
     if status == FULL:
-        if not out_of_patience(loop, conn):
+        if waits_for_journal(loop, conn, request.ledger):
             return FULL
         status = TOO_MANY_REQUESTS
     if status != OK:

@@ -49,8 +49,10 @@ cdef struct IoLoop:
     AckQueue acks[STORES_MOST]      # waiting for a sync
     AckQueue written[STORES_MOST]   # waiting for a write
     int64_t appended[STORES_MOST]
-    int64_t full_since[STORES_MOST]     # when an add first found no room in a directory; 0: one has found it since
-    int64_t full_seen[STORES_MOST]      # when the last one found none
+    # When a request first found no room in a ledger directory, or from STORES_MOST on in a journal; 0: one has found
+    # it since. And when the last one found none.
+    int64_t full_since[2 * STORES_MOST]
+    int64_t full_seen[2 * STORES_MOST]
     uint8_t* input
     Conn* conns
     Conn* dirty

@@ -1,6 +1,6 @@
 """Checkpoints: all directories are flushed at the same time, and each then gets its mark."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from bookie._fast.base.crash_steps cimport STEP_MARKED, STEP_MARK_WRITTEN, STEP_TRIMMED, step
 from bookie._fast.base.fatal cimport fatal_is_set
@@ -9,6 +9,7 @@ from bookie._fast.base.planted cimport (
     PLANT_MARK_EARLY,
     PLANT_MARK_LATE,
     PLANT_MARK_WHEN_FULL,
+    PLANT_ROOM_WAITS,
     bk_planted,
 )
 from bookie._fast.base.sync cimport (
@@ -27,16 +28,29 @@ from bookie._fast.journal.files cimport journal_mark
 from bookie._fast.store.carry_over cimport stores_carry_over, stores_hurry
 from bookie._fast.store.flush cimport or_end, store_flush, store_flush_for_room, store_flush_spare
 from bookie._fast.store.flush_job cimport FlushJob
-from bookie._fast.store.flushers cimport flush_everywhere
+from bookie._fast.store.flushers cimport (
+    FlushWork,
+    flush_everywhere,
+    flusher_begin,
+    flusher_end,
+    flusher_is_idle,
+)
 from bookie._fast.store.index_slices cimport turn_forget_marks, turn_mark_due, turn_note_mark
 from bookie._fast.store.index_turn cimport NotedMark
 from bookie._fast.store.last_mark cimport marks_trim, marks_write
-from bookie._fast.store.spare_half cimport SPARE_TICK_US, spares_take_back
+from bookie._fast.store.spare_half cimport SPARE_TICK_US, spare_take_back, spares_take_back
 from bookie._fast.store.storage cimport StorageEngine, stores_judge_space, stores_request_flush
 from bookie._fast.store.stores cimport STORES_MOST, Store
 
 cdef enum:
     REST_NS = 1000000000
+
+cdef struct Round:
+    # What the flushers of a checkpoint do.
+    uint32_t first_jobs          # directories whose first flush is not done
+    bint[STORES_MOST] running
+    bint[STORES_MOST] again      # the first flush is done
+    int64_t[STORES_MOST] rests_until     # after a failed flush
 
 
 cdef void take_places(Storage* stores, int64_t* ids, uint64_t* offsets) noexcept nogil:
@@ -109,6 +123,69 @@ cdef Status first_failure(Storage* stores, const Status* found) noexcept nogil:
     return status
 
 
+cdef bint wants_room(Store* store, int64_t rests_until) noexcept nogil:
+    return bk_load(&store.job.room_wanted) and now_ns() >= rests_until and not bk_planted(PLANT_ROOM_WAITS)
+
+
+cdef void await_flusher(Storage* stores, const Round* round) noexcept nogil:
+    """Wait until a flusher has done its job, or adds need room in a directory whose flusher has."""
+    cdef uint32_t i
+    cdef bint all_of_them = True
+    cdef bint changed = False
+    for i in range(stores.count):
+        if not round.running[i]:
+            all_of_them = spare_take_back(stores, stores.stores[i]) and all_of_them
+    pthread_mutex_lock(&stores.flush_lock)
+    for i in range(stores.count):
+        changed |= (flusher_is_idle(stores.stores[i]) if round.running[i]
+                    else wants_room(stores.stores[i], round.rests_until[i]))
+    if not changed:
+        cond_wait_until(&stores.flush_wanted, &stores.flush_lock,
+                        now_ns() + (REST_NS if all_of_them else SPARE_TICK_US * 1000))
+    pthread_mutex_unlock(&stores.flush_lock)
+
+
+cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept nogil:
+    """Take what the flushers have done. While one still has its first job, those that have done theirs are asked again
+    when adds need room, so a directory that is slow, or hangs, delays no other one.
+    """
+    cdef Store* store
+    cdef uint32_t i
+    for i in range(stores.count):
+        store = stores.stores[i]
+        if round.running[i] and flusher_is_idle(store):
+            found[i] = flusher_end(store)
+            round.running[i] = False
+            round.first_jobs -= not round.again[i]
+            round.again[i] = True
+            round.rests_until[i] = 0 if found[i] == OK else now_ns() + REST_NS
+        if not round.running[i] and round.first_jobs and wants_room(store, round.rests_until[i]):
+            take_places(stores, store.job.mark_ids, store.job.mark_offsets)
+            flusher_begin(stores, store, checkpoint_for_room)
+            round.running[i] = True
+
+
+cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) noexcept nogil:
+    """Run the checkpoint of each directory, all at the same time. `found` gets how the last one of each ended."""
+    cdef Round round
+    cdef uint32_t i
+    if stores.count == 1:
+        found[0] = work(stores, stores.stores[0])
+        return
+    memset(&round, 0, sizeof(Round))
+    round.first_jobs = stores.count
+    for i in range(stores.count):
+        flusher_begin(stores, stores.stores[i], work)
+        round.running[i] = True
+    flush_meanwhile(stores, &round, found)
+    while round.first_jobs:
+        await_flusher(stores, &round)
+        flush_meanwhile(stores, &round, found)
+    for i in range(stores.count):
+        if round.running[i]:
+            found[i] = flusher_end(stores.stores[i])
+
+
 cdef Status stores_checkpoint(Storage* stores, bint whole) noexcept nogil:
     """Flush all stores and write their marks, then trim the journals. A store that fails keeps no other one back."""
     cdef Status found[STORES_MOST]
@@ -122,7 +199,7 @@ cdef Status stores_checkpoint(Storage* stores, bint whole) noexcept nogil:
             store = stores.stores[i]
             marks_write(stores, store, store.job.mark_ids, store.job.mark_offsets)
     step(STEP_MARKED)
-    flush_everywhere(stores, checkpoint_whole if whole else checkpoint_for_room, found)
+    checkpoint_everywhere(stores, checkpoint_whole if whole else checkpoint_for_room, found)
     if first_failure(stores, found) == IO_ERROR:
         return IO_ERROR
     for i in range(stores.count):

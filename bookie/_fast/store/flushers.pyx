@@ -3,6 +3,7 @@ from libc.stdint cimport uint32_t
 
 from bookie._fast.base.sync cimport (
     pthread_cond_broadcast,
+    pthread_cond_signal,
     pthread_cond_wait,
     pthread_mutex_lock,
     pthread_mutex_unlock,
@@ -27,6 +28,15 @@ cdef void flusher_begin(Storage* stores, Store* store, FlushWork work) noexcept 
         job.status = work(stores, store)
 
 
+cdef bint flusher_is_idle(Store* store) noexcept nogil:
+    cdef FlushJob* job = &store.job
+    cdef bint idle
+    pthread_mutex_lock(&job.lock)
+    idle = not job.busy
+    pthread_mutex_unlock(&job.lock)
+    return idle
+
+
 cdef Status flusher_end(Store* store) noexcept nogil:
     cdef FlushJob* job = &store.job
     cdef Status status
@@ -47,6 +57,12 @@ cdef void flush_everywhere(Storage* stores, FlushWork work, Status* found) noexc
     found[last] = work(stores, stores.stores[last])
     for i in range(last):
         found[i] = flusher_end(stores.stores[i])
+
+
+cdef void tell_flush_thread(Storage* stores) noexcept nogil:
+    pthread_mutex_lock(&stores.flush_lock)
+    pthread_cond_signal(&stores.flush_wanted)
+    pthread_mutex_unlock(&stores.flush_lock)
 
 
 cdef class Flushers:
@@ -86,6 +102,9 @@ cdef class Flushers:
                 job.status = status
                 job.busy = False
                 pthread_cond_broadcast(&job.changed)
+                pthread_mutex_unlock(&job.lock)
+                tell_flush_thread(self.stores)
+                pthread_mutex_lock(&job.lock)
             pthread_mutex_unlock(&job.lock)
 
     def stop(self) -> None:

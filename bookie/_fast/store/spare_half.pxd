@@ -14,7 +14,9 @@ cdef enum:
 cdef void spare_clear(Storage* stores, Store* store) noexcept nogil
 # The same, but let readers go on using its memory, if halves are kept: the next swap gives it other memory.
 cdef void spare_leave(Storage* stores, Store* store) noexcept nogil
-# Make halves that are not pinned any more spare again. Return True if none is left to wait for. Never waits.
+# Make a half that is not pinned any more the spare one again, or all of them. Return True if none is left to wait for.
+# Never waits.
+cdef bint spare_take_back(Storage* stores, Store* store) noexcept nogil
 cdef bint spares_take_back(Storage* stores) noexcept nogil
 # Wait until the inactive half is not pinned, without any lock. Return False after a fatal failure.
 cdef bint spare_await(Storage* stores, Store* store) noexcept nogil

@@ -66,12 +66,15 @@ cdef void spare_leave(Storage* stores, Store* store) noexcept nogil:
         spare_clear(stores, store)
 
 
+cdef bint spare_take_back(Storage* stores, Store* store) noexcept nogil:
+    return bk_load(&store.spare_read) == 0 or take_back(stores, store)
+
+
 cdef bint spares_take_back(Storage* stores) noexcept nogil:
     cdef uint32_t i
     cdef bint all_of_them = True
     for i in range(stores.count):
-        if bk_load(&stores.stores[i].spare_read) and not take_back(stores, stores.stores[i]):
-            all_of_them = False
+        all_of_them = spare_take_back(stores, stores.stores[i]) and all_of_them
     return all_of_them
 
 

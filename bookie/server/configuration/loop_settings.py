@@ -79,8 +79,9 @@ class LoopSettings:
     )  # fmt: skip
     pending_adds_max: int = limit(
         "maxPendingAddRequestsPerThread", 100_000, "Maximum number of outstanding adds, forces, fences and explicit"
-        " LACs of one I/O loop; more are refused with `ETOOMANYREQUESTS`. Fences and requests of high priority may"
-        " exceed it by `serverMaxUrgentRequests`.", low=1, high=100_000_000, differs="10000 adds that no thread has"
+        " LACs of one I/O loop; more are refused with `ETOOMANYREQUESTS`. Each journal may have its equal part in any"
+        " case, so that one that hangs does not use up that of others. Fences and requests of high priority may exceed"
+        " it by `serverMaxUrgentRequests`.", low=1, high=100_000_000, differs="10000 adds that no thread has"
         " begun, and no limit for high priority; ours also counts adds that wait for the journal",
     )  # fmt: skip
     pending_reads_max: int = limit(

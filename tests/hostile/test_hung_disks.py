@@ -1,0 +1,141 @@
+"""The disk of one directory hangs: what needs only the disks of others goes on as if nothing had happened (B15, B18).
+
+Modules: store.checkpoint, store.flushers, journal.files, server.dispatch, server.admission.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bookie.storage.settings import MIB
+from tests.fixtures.faults import go_on
+from tests.hostile.local import LocalBookie, local_bookie
+from tests.hostile.peer import Peer, add, entry_of, read
+
+PATIENCE_S = 60
+TOO_MANY = 106
+HUNG, CALM = 1, 2
+"""Ledgers on the disk that hangs and on the other one: the number of a ledger's directory is its id modulo two."""
+
+
+def calm(peer: Peer, entries: range, size: int = 10_000) -> None:
+    """Add to the ledger on the other disk, and check that all is acknowledged and served."""
+    for first in range(entries.start, entries.stop, 20):
+        few = range(first, min(first + 20, entries.stop))
+        peer.send(*(add(CALM, entry, bytes(size)) for entry in few))
+        assert {peer.answer().code for _ in few} == {0}
+    last = entries.stop - 1
+    assert peer.ask(read(CALM, last)).body == entry_of(CALM, last, bytes(size))
+
+
+def journal_files(directory: Path) -> list[str]:
+    """Return the ends of the paths of a journal's files, oldest first."""
+    files = sorted((directory / "current").glob("*.txn"), key=lambda path: int(path.stem, 16))
+    return ["/".join(path.parts[-3:]) for path in files]
+
+
+@pytest.fixture
+def journals(tmp_path: Path, faulty: ModuleType) -> Iterator[tuple[LocalBookie, Peer, Path]]:
+    """A bookie with two journals, a connection, and the journal of ledger 1."""
+    directories = tmp_path / "calm", tmp_path / "hung"
+    with (
+        local_bookie(
+            tmp_path,
+            files=faulty.FaultyFiles(),
+            journals=directories,
+            throttle_ms_max=200,
+            buffer_bytes=2 * MIB,
+            write_cache_bytes=64 * MIB,
+            pending_adds_max=400,
+            reuse_files=True,
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        yield bookie, peer, directories[1]
+
+
+def test_a_hung_directory_keeps_no_other_one_from_its_flushes(tmp_path: Path, faulty: ModuleType) -> None:
+    """While the flush of one directory hangs, many times the write cache of another one is added, flushed and read."""
+    directories = tmp_path / "calm", tmp_path / "hung"
+    with (
+        local_bookie(
+            tmp_path,
+            files=faulty.FaultyFiles(),
+            ledger_directories=directories,
+            throttle_ms_max=20_000,
+            write_cache_bytes=2 * MIB,
+            flush_bytes=MIB // 4,
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        stall = faulty.plan("pwritev", "STALL", suffix="hung/current/0.log")
+        peer.send(*(add(HUNG, entry, bytes(10_000)) for entry in range(40)))
+        assert {peer.answer().code for _ in range(40)} == {0}
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        calm(peer, range(1000))
+        assert sum(log.stat().st_size for log in (directories[0] / "current").glob("*.log")) > 6 * MIB
+        go_on()
+        assert bookie.storage.checkpoint()
+        assert peer.ask(read(HUNG, 0)).body == entry_of(HUNG, 0, bytes(10_000))
+
+
+def test_a_hung_journal_delays_no_adds_to_others(journals: tuple[LocalBookie, Peer, Path], faulty: ModuleType) -> None:
+    """When its memory is full and nothing has found room for as long as one may wait, further adds for it are refused
+    at once, so that what follows them on their connection is not delayed.
+    """
+    bookie, peer, hung = journals
+    stall = faulty.plan("fdatasync", "STALL", suffix=journal_files(hung)[-1])
+    with bookie.peer() as other:
+        other.send(*(add(HUNG, entry, bytes(100_000)) for entry in range(60)))
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        assert other.answer().code == TOO_MANY
+        bookie.until("stalls_refused", lambda refused: refused > 20)
+        stalls = bookie.stat("stalls")
+        for entry in range(60, 110):
+            other.send(add(HUNG, entry, bytes(100_000)), add(CALM, entry, b"x"))
+        codes: dict[int, list[int]] = {HUNG: [], CALM: []}
+        while len(codes[CALM]) < 50:
+            answer = other.answer()
+            codes[answer.ledger].append(answer.code)
+        assert set(codes[HUNG]) == {TOO_MANY}
+        assert set(codes[CALM]) == {0}
+        assert bookie.stat("stalls") == stalls
+        calm(peer, range(200, 300))
+        go_on()
+
+
+def test_adds_to_a_hung_journal_leave_the_others_their_part(
+    journals: tuple[LocalBookie, Peer, Path], faulty: ModuleType
+) -> None:
+    """As many adds wait for the hung journal as may wait in total: the other one may still have its equal part."""
+    bookie, peer, hung = journals
+    with bookie.peer() as other:
+        stall = faulty.plan("fdatasync", "STALL", suffix=journal_files(hung)[-1])
+        other.send(*(add(HUNG, entry, b"x") for entry in range(500)))
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        assert {other.answer().code for _ in range(100)} == {TOO_MANY}
+        for entry in range(50):
+            assert other.ask(add(CALM, entry, b"x")).code == 0
+        calm(peer, range(50, 200))
+        go_on()
+        assert {other.answer().code for _ in range(400)} == {0}
+
+
+def test_a_hung_journal_keeps_no_checkpoint_from_its_end(
+    journals: tuple[LocalBookie, Peer, Path], faulty: ModuleType
+) -> None:
+    """Files that no mark needs are renamed and removed by a thread of their journal, holding no lock of adds."""
+    bookie, peer, hung = journals
+    peer.send(*(add(HUNG, entry, bytes(100_000)) for entry in range(300)))
+    assert {peer.answer().code for _ in range(300)} == {0}
+    oldest, _second, *later = journal_files(hung)
+    assert later
+    stall = faulty.plan("rename", "STALL", suffix=oldest.replace(".txn", ".spare"))
+    assert bookie.storage.checkpoint()
+    assert faulty.wait_hit(stall, PATIENCE_S)
+    calm(peer, range(1000))
+    assert bookie.storage.checkpoint()
+    assert peer.ask(add(HUNG, 300, b"x")).code == 0
+    go_on()
