@@ -106,7 +106,7 @@ def stalled(plan: Plan) -> Plan:
     for number in range(2):
         deleted = rng.sample(NINE, 5)
         operations = [Operation(int(rng.uniform(0.1, 0.7) * S), "delete", ledger) for ledger in deleted]
-        hangs, world = [hang(hanging, 1)] * hanging.randrange(2), {}
+        hangs, world = [hang(hanging, "ledgers-1/current")] * hanging.randrange(2), {}
         if rng.random() < 0.4:
             begin = int(rng.uniform(0.02, 0.5) * S)
             world = {"full_from": begin, "full_to": begin + int(rng.choice((0.1, 1, 10)) * S)}

@@ -129,7 +129,7 @@ def _hang(rng: random.Random, runs: list[RunPlan], plan: Plan) -> None:
     if rng.random() >= 1 / 30:
         return
     at = _some_run(rng, runs)
-    rule = hang(rng, rng.randrange(plan.ledger_directories))
+    rule = hang(rng, f"ledgers-{rng.randrange(plan.ledger_directories)}/current")
     changes = runs[at].changes | {"throttle_ms_max": 100}
     runs[at] = replace(runs[at], rules=(*runs[at].rules, rule), changes=changes, cut=rng.choice((-1, 0, 1)))
 

@@ -20,10 +20,11 @@ cdef class Connection:
 cdef class Peer:
     cdef public object plan
     cdef public long long due
+    cdef public str refused
     cdef object _known, _rng, _runtime, _recorder
     cdef str _role
     cdef long long _window, _pause_ns, _sip_bytes, _left, _most
-    cdef bint _raw, _slow
+    cdef bint _free, _raw, _slow
     cdef int _client
     cdef Connection _connection
 

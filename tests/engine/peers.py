@@ -166,6 +166,8 @@ class Peer:
             plan.pause_ns,
             plan.sip_bytes,
         )
+        self.refused = ""
+        self._free = plan.free
         self._raw, self._slow = plan.role in RAW, plan.role == "silent" or plan.sip_bytes > 0
         self._known = known
         self._most = most
@@ -185,11 +187,21 @@ class Peer:
         """Return how many of these requests are adds; 0 for a peer that reads as well, and may wait for that."""
         return self.waiting() if self._role == "writer" else 0
 
+    def spared(self) -> int:
+        """Return how many of these requests need no disk that hangs."""
+        return self.waiting() if self._free else 0
+
     def oldest_ns(self) -> int:
         """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none."""
         if self._connection is None or not self.waiting():
             return NEVER
         return min(invocation.at_ns for invocation in self._connection.outstanding.values())
+
+    def oldest(self) -> str:
+        """Return what was asked first of the requests that `waiting` counts, of which there is one."""
+        assert self._connection is not None
+        first = min(self._connection.outstanding.values(), key=lambda invocation: invocation.at_ns)
+        return f"{first.op} of entry {first.entry} of ledger {first.ledger}"
 
     def malformed(self) -> str:
         """Return what was received that is no response."""
@@ -251,6 +263,8 @@ class Peer:
             self.due = now + REST_NS
 
     def _answered(self, invocation: Invocation, answer: Answer, now: int) -> None:
+        if self._free and answer.code not in (OK, NO_ENTRY, NO_LEDGER):
+            self.refused = self.refused or f"{invocation.op} of ledger {invocation.ledger}: code {answer.code}"
         if invocation.op in ("add", "recovery_add") and answer.code > NO_ENTRY:
             self.due = max(now + REST_NS, min(self.due, now + REST_NS))
         elif not self._pause_ns:
@@ -364,6 +378,14 @@ class Crowd:
         """Return how many adds of writers have no response."""
         return sum(peer.adding() for peer in self._peers)
 
+    def spared(self) -> int:
+        """Return how many requests have no response that need no disk that hangs."""
+        return sum(peer.spared() for peer in self._peers)
+
+    def refused(self) -> str:
+        """Return what was refused first of the requests that need no disk that hangs."""
+        return next((peer.refused for peer in self._peers if peer.refused), "")
+
     def asking(self) -> bool:
         """Return whether a peer has something left to ask."""
         for peer in self._peers:  # noqa: SIM110 - a generator would not be compiled to a loop
@@ -379,9 +401,16 @@ class Crowd:
                 first = peer.due
         return first
 
-    def oldest_ns(self) -> int:
-        """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none."""
-        return min(peer.oldest_ns() for peer in self._peers)
+    def oldest_ns(self, *, spared: bool) -> int:
+        """Return when the first of the requests that `waiting` counts was sent; NEVER if there is none. `spared` are
+        only those that need no disk that hangs.
+        """
+        return min((peer.oldest_ns() for peer in self._peers if peer.plan.free or not spared), default=NEVER)
+
+    def oldest(self, *, spared: bool) -> str:
+        """Return which request `oldest_ns` means."""
+        peers = [peer for peer in self._peers if peer.plan.free or not spared]
+        return min(peers, key=Peer.oldest_ns).oldest()
 
     def drain(self) -> None:
         """Let each peer record what has arrived."""

@@ -52,6 +52,8 @@ class PeerPlan:
     """How much the peer reads at a time, with pauses; 0 for everything at once."""
     sealed: bool = False
     """Whether its connections begin with START_TLS, and what follows is encrypted."""
+    free: bool = False
+    """Whether nothing that it asks for needs a disk that hangs: it must be answered soon, and not be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +274,10 @@ def _rule(rng: random.Random) -> Rule:
     return Rule(ops, part, Action.EIO, nth, rng.choice((1, 1, -1)))
 
 
-def hang(rng: random.Random, directory: int) -> Rule:
-    """Return the rule that a ledger directory answers nothing more from some call on."""
+def hang(rng: random.Random, place: str) -> Rule:
+    """Return the rule that a directory answers nothing more from some call on."""
     ops = (Op.OPEN, Op.READ, Op.WRITE, Op.SYNC, Op.ALLOCATE, Op.TRUNCATE, Op.RENAME, Op.UNLINK)
-    return Rule(ops, f"ledgers-{directory}/current", Action.STALL, int(10 ** rng.uniform(0, 2.5)), -1, NEVER)
+    return Rule(ops, place, Action.STALL, int(10 ** rng.uniform(0, 2.5)), -1, NEVER)
 
 
 def _peer(rng: random.Random, seed: str, ledgers: tuple[int, ...]) -> PeerPlan:

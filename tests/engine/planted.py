@@ -15,6 +15,7 @@ from unittest.mock import patch
 from bookie._fast.index.view import Index
 from bookie.server.data_port import DataPort
 from tests.engine import directed
+from tests.engine.hung import hung
 from tests.engine.plan import Plan, Rule, draw_plan
 from tests.engine.runtime import Action, Op
 from tests.engine.sliced import sliced
@@ -174,6 +175,7 @@ WORLDS: dict[Callable[[Plan], Plan], tuple[str, ...]] = {
     directed.unreadable_index: ("LAST_AFTER_ERROR",),
     directed.young: ("INDEX_IN_PLACE", "OLD_META_JUDGED", "PARENTS_UNSYNCED"),
     directed.zeroed: ("ZEROS_OVER_GROUPS",),
+    hung: ("ROOM_WAITS", "TRIM_WAITS"),
     sliced: ("LOG_SETTLED_EARLY", "PENDING_LOST", "PENDING_MARKED", "PENDING_UNREAD"),
 }
 """The worlds in which a bug shows soon. In ordinary ones it shows later, or hardly ever."""

@@ -145,7 +145,8 @@ class _Run:
     def _serve(self) -> int | None:
         """Let the peers ask. Return an exit status if the run is over here.
 
-        While a ledger directory hangs, every add must be answered, though not every read. Then the process is killed.
+        While a ledger directory hangs, every add must be answered, though not every read; while a journal does, only
+        requests that need no such disk. Then the process is killed.
         """
         for rule in self._run.rules:
             if rule.hangs:
@@ -160,7 +161,7 @@ class _Run:
             crowd.turn(now)
             if self._check_fatal():
                 return Exit.ENDED
-            waiting = crowd.adding() if self._run.hangs else crowd.waiting()
+            waiting = self._waiting()
             if self._run.hangs and not waiting and now >= end:
                 crowd.drain()
                 return Exit.KILLED
@@ -175,13 +176,27 @@ class _Run:
                 crowd.drain()
                 return Exit.KILLED
 
+    def _waiting(self) -> int:
+        """Return how many requests have no response that must get one."""
+        if any(rule.hangs and rule.part.startswith("journal") for rule in self._run.rules):
+            return self._crowd.spared()
+        if self._run.hangs:
+            return max(self._crowd.adding(), self._crowd.spared())
+        return self._crowd.waiting()
+
     def _check_budgets(self) -> None:
         if over := over_budget(self._engine):
             raise Stuck(f"over budget: {over}")
 
     def _check_promptness(self, now: int) -> None:
-        if self._run.prompt_ns < NEVER and (late := now - self._crowd.oldest_ns()) > self._run.prompt_ns:
-            raise Stuck(f"a request has waited for {late / 1e9:.3f} s, although nothing delays the bookie")
+        if self._run.prompt_ns == NEVER:
+            return
+        spared = self._run.hangs
+        if (late := now - self._crowd.oldest_ns(spared=spared)) > self._run.prompt_ns:
+            what = self._crowd.oldest(spared=spared)
+            raise Stuck(f"{what} has waited for {late / 1e9:.3f} s, although nothing delays it")
+        if refused := self._crowd.refused():
+            raise Stuck(f"refused, although it needs no disk that hangs: {refused}")
 
     def _check_responses(self) -> None:
         if malformed := self._crowd.malformed():
