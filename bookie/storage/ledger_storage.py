@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from bookie._fast.base import fatal
@@ -292,8 +293,9 @@ class LedgerStorage:
             self._threads.spawn(f"journal-prepare-{index}", journal.run_prepare)
             if not self.journal.sync_data:
                 self._threads.spawn(f"journal-sync-{index}", journal.run_sync)
-        for index in range(self.storage.read_threads):
-            self._threads.spawn(f"read-{index}", self.pool.run)
+        for directory in range(len(self.storage.ledger_directories)):
+            for index in range(self.storage.read_threads_each):
+                self._threads.spawn(f"read-{directory}-{index}", partial(self.pool.run, directory))
         self._threads.spawn("flush", self.checkpoints.run)
         for index, repair in enumerate(self.repairs):
             self._threads.spawn(f"index-repair-{index}", repair.run)
@@ -436,7 +438,7 @@ class LedgerStorage:
             "write_cache": self.storage.write_cache_bytes,
             "read_cache": self.storage.read_cache_bytes,
             "uncached_reads": self.storage.uncached_read_bytes,
-            "read_queue": read_pool_bytes(self.storage.read_queue_max),
+            "read_queue": read_pool_bytes(self.storage.read_queue_max, len(self.storage.ledger_directories)),
             "reread_table": self.storage.reread_table_bytes,
             "entry_logs": len(self.storage.ledger_directories) * log_set.bytes_max(self._ledger_logs_max()),
             "ledger_table": LEDGER_BYTES * self.storage.ledgers_max,

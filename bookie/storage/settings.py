@@ -90,6 +90,11 @@ class StorageSettings:
     """Take over a Java bookie's disks without its ledgers index, with every ledger fenced."""
 
     @property
+    def read_threads_each(self) -> int:
+        """The threads that read from the disk of a ledger directory."""
+        return max(self.read_threads // len(self.ledger_directories), 1)
+
+    @property
     def index_pending_bytes(self) -> int:
         """The memory that runs may take that wait for the location index, over all directories."""
         return self.write_cache_bytes // 8 if self.index_slice_ledgers else 0

@@ -27,7 +27,7 @@ def hung(plan: Plan) -> Plan:
         window = rng.choice((1, 20, 100))
         fencers = peers_of(plan, number + 20, "fencer", ledgers=tuple({*LEDGERS} - {*free}), pause_ns=5 * MS)
         others = peers_of(plan, number, *ROLES, ledgers=LEDGERS, requests=300, pause_ns=2 * MS)
-        spared = peers_of(plan, number + 10, *_spared(journal=journal), ledgers=free, requests=600, window=window)
+        spared = peers_of(plan, number + 10, *ROLES, ledgers=free, requests=600, window=window)
         runs.append(
             run_of(
                 plan,
@@ -43,11 +43,6 @@ def hung(plan: Plan) -> Plan:
         )
     small = {**SMALL, "write_cache_bytes": 3 * MIB, "throttle_ms_max": 10_000}
     return world_of(plan, *runs, ledger_directories=DIRECTORIES, journals=JOURNALS, file_bytes_max=64 * KIB, **small)
-
-
-def _spared(*, journal: bool) -> tuple[str, ...]:
-    """Return the roles of the peers that must not notice. Reads share the threads of the pool with those that hang."""
-    return ("writer", "writer", "reader", "batch") if journal else ("writer", "writer")
 
 
 def _free(peer: PeerPlan, pause_ns: int) -> PeerPlan:

@@ -81,6 +81,42 @@ def test_a_hung_directory_keeps_no_other_one_from_its_flushes(tmp_path: Path, fa
         assert peer.ask(read(HUNG, 0)).body == entry_of(HUNG, 0, bytes(10_000))
 
 
+@pytest.mark.parametrize("limit", [{"pending_reads_max": 20}, {"read_queue_max": 20}], ids=["of a loop", "in all"])
+def test_reads_of_a_hung_directory_leave_the_others_theirs(
+    tmp_path: Path, faulty: ModuleType, limit: dict[str, int]
+) -> None:
+    """All threads of a directory hang in its disk, and as many reads wait for it as may wait in total. Reads of another
+    directory, by the same connection, have threads and an equal part of the queue of their own.
+    """
+    directories = tmp_path / "calm", tmp_path / "hung"
+    with (
+        local_bookie(
+            tmp_path, files=faulty.FaultyFiles(), ledger_directories=directories, io_threads=1, **limit
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        for ledger in (HUNG, CALM):
+            peer.send(*(add(ledger, entry, bytes(10_000)) for entry in range(200)))
+            assert {peer.answer().code for _ in range(200)} == {0}
+        assert bookie.storage.checkpoint()
+        stall = faulty.plan("pread", "STALL", suffix="hung/current/0.log", times=-1)
+        peer.send(*(read(HUNG, entry) for entry in range(0, 200, 2)))
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        bookie.until("refused_reads", lambda refused: refused > 50)
+        codes: list[int] = []
+        for first in range(0, 200, 40):
+            peer.send(*(read(CALM, entry) for entry in range(first, first + 8)))
+            wanted = len(codes) + 8
+            while len(codes) < wanted:
+                answer = peer.answer()
+                if answer.ledger == CALM:
+                    codes.append(answer.code)
+                else:
+                    assert answer.code == TOO_MANY
+        assert set(codes) == {0}
+        go_on()
+
+
 def test_a_hung_journal_delays_no_adds_to_others(journals: tuple[LocalBookie, Peer, Path], faulty: ModuleType) -> None:
     """When its memory is full and nothing has found room for as long as one may wait, further adds for it are refused
     at once, so that what follows them on their connection is not delayed.

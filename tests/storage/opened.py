@@ -61,8 +61,10 @@ class Opened:
         assert self.storage.checkpoints is not None
         self.checkpoints: Checkpointer = self.storage.checkpoints
         self.pool = ReadPoolWorkers(self.storage.stores, queue_max=100)
-        self.reader = threading.Thread(target=self.pool.run, daemon=True)
-        self.reader.start()
+        directories = range(len(self.ledger_dirs))
+        self.readers = [threading.Thread(target=self.pool.run, args=(at,), daemon=True) for at in directories]
+        for reader in self.readers:
+            reader.start()
         self.direct = Direct(self.storage.stores, self.pool)
 
     def user(self) -> Direct:
@@ -81,7 +83,8 @@ class Opened:
     def crash(self) -> None:
         """End without a checkpoint, so that the next start must replay. What was not committed is lost."""
         self.pool.stop()
-        self.reader.join()
+        for reader in self.readers:
+            reader.join()
         self.direct.close()
         self.storage.stop()
 

@@ -103,7 +103,7 @@ def test_reads_while_everything_moves(tmp_path: Path) -> None:
     fill(one)
     done = threading.Event()
     wrong: list[str] = []
-    extra = [threading.Thread(target=one.one.pool.run) for _ in range(2)]
+    extra = [threading.Thread(target=one.one.pool.run, args=(0,)) for _ in range(2)]
     users = [one.one.user() for _ in range(4)]
 
     def read(number: int) -> None:

@@ -33,7 +33,7 @@ cdef enum:
     GROUP_ROUNDING = 4096                # group buffers are multiples of this
     DIRECTORIES_MAX = 64                 # ledger directories, and journal directories
     IO_LOOPS_MAX = 64                    # a ledger has one bit for each loop whose long polls wait for it
-    READ_THREADS_MAX = 256               # each has a reader of every location index
+    READ_THREADS_MAX = 256               # each has a reader of its directory's location index
     JOURNAL_BACKUPS_MAX = 1000           # far fewer than the files that a journal can list
 
 cdef inline bint ids_hold(int64_t ledger, int64_t entry) noexcept nogil:

@@ -17,7 +17,7 @@ from bookie._fast.server.output cimport mark_dirty
 from bookie._fast.server.policy cimport PolicyJob, policy_collect, policy_free
 from bookie._fast.server.rejections cimport OUT_OF_MEMORY
 from bookie._fast.server.turns cimport turns_enter
-from bookie._fast.store.read_pool cimport PoolJob, pool_free
+from bookie._fast.store.read_pool cimport PoolJob, no_longer_owed, pool_free
 from bookie._fast.wire.request cimport ADD_ENTRY
 
 cdef enum:
@@ -109,7 +109,7 @@ cdef void serve_inbox(IoLoop* loop) noexcept nogil:
     pthread_mutex_unlock(&loop.inbox.lock)
     while job != NULL:
         following = job.next
-        loop.inbox.owed -= 1
+        no_longer_owed(loop.pool, &loop.inbox, job)
         op_took(&loop.ops, LOOP_READ_QUEUED, True, job.request.queued_ns)
         answered(loop, <Conn*> job.request.owner, dispatch_read(loop, <Conn*> job.request.owner, job))
         pool_free(loop.pool, job)

@@ -44,7 +44,7 @@ cdef struct Conn:
     bint gone                # its peer has disconnected
     uint8_t why              # a Reason for closing it after CLOSED; 0 for none
     bint choked              # its output is above the high mark, or the read pool owes it too much
-    ReadQueue read_queue     # its jobs that no thread has taken
+    ReadQueue* read_queues   # its jobs that no thread has taken, for each directory; NULL until there is one
     OwedReads owed           # its jobs in the read pool
     uint32_t armed           # epoll events that are registered
     Tls* tls                 # NULL for a clear connection

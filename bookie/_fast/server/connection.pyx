@@ -119,6 +119,7 @@ cdef void conn_release(Conn* conn) noexcept nogil:
     conn.refs -= 1
     if conn.refs == 0:
         conn_drop(conn)
+        free(conn.read_queues)
         free(conn)
 
 

@@ -1,6 +1,6 @@
 """Requests in, responses out: this module decides, the modules below it do the work."""
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 from bookie._fast.base.bounds cimport ENTRY_ID_MAX
 from bookie._fast.base.cursor cimport load_i64
@@ -66,7 +66,8 @@ from bookie._fast.store.ledger_writes cimport (
     stores_write_close,
     stores_write_lac,
 )
-from bookie._fast.store.read_pool cimport pool_read_ahead, pool_submit
+from bookie._fast.store.read_pool cimport line_number, pool_read_ahead, pool_submit
+from bookie._fast.store.read_queue cimport ReadQueue
 from bookie._fast.store.storage cimport store_request_room
 from bookie._fast.store.stores cimport STORES_MOST, Store, journal_of, store_of
 from bookie._fast.wire.request cimport (
@@ -100,7 +101,12 @@ cdef enum:
 
 cdef Status submit(IoLoop* loop, Conn* conn, const ReadRequest* request, Answer* answer) noexcept nogil:
     """Submit a read to the read pool; `answer` is used if that is refused."""
-    cdef Status status = pool_submit(loop.pool, request, &conn.read_queue, &loop.inbox)
+    cdef Status status = TOO_MANY_REQUESTS
+    cdef uint32_t at = line_number(loop.pool, request.ledger)
+    if conn.read_queues == NULL:
+        conn.read_queues = <ReadQueue*> calloc(loop.stores.count, sizeof(ReadQueue))
+    if conn.read_queues != NULL:
+        status = pool_submit(loop.pool, request, &conn.read_queues[at], &loop.inbox)
     if status == OK:
         conn.refs += 1
         conn_awaits(conn, request)

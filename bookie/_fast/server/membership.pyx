@@ -1,4 +1,6 @@
 """The connections of an I/O loop, from the time they join its list and its epoll until they are closed and freed."""
+from libc.stdint cimport uint32_t
+
 from bookie._fast.base.epoll cimport EPOLLIN, EPOLL_CTL_ADD, EPOLL_CTL_DEL, epoll_ctl, epoll_event
 from bookie._fast.base.sync cimport bk_add
 from bookie._fast.base.tls cimport TLS_HANDSHAKE, tls_close
@@ -18,7 +20,7 @@ from bookie._fast.server.rejections cimport (
 )
 from bookie._fast.server.turn cimport LINE_NONE
 from bookie._fast.store.gather cimport answer_begin
-from bookie._fast.store.read_pool cimport PoolJob, pool_free, pool_withdraw
+from bookie._fast.store.read_pool cimport PoolJob, no_longer_owed, pool_free, pool_withdraw
 
 cdef extern from "<unistd.h>" nogil:
     int c_close "close"(int) noexcept
@@ -72,17 +74,22 @@ cdef void end_tls(IoLoop* loop, Conn* conn) noexcept nogil:
 
 
 cdef void withdraw_reads(IoLoop* loop, Conn* conn) noexcept nogil:
-    """Take its reads that wait for the disk out of the read pool: others need the disk, and a stop need not wait."""
-    cdef PoolJob* job = pool_withdraw(loop.pool, &conn.read_queue)
+    """Take its reads that wait for a disk out of the read pool: others need the disk, and a stop need not wait."""
+    cdef PoolJob* job
     cdef PoolJob* following
-    while job != NULL:
-        following = job.next
-        answer_begin(&job.answer, &job.request)
-        conn_awaited(conn, &job.request, &job.answer)
-        conn.refs -= 1
-        loop.inbox.owed -= 1
-        pool_free(loop.pool, job)
-        job = following
+    cdef uint32_t i
+    if conn.read_queues == NULL:
+        return
+    for i in range(loop.stores.count):
+        job = pool_withdraw(loop.pool, i, &conn.read_queues[i])
+        while job != NULL:
+            following = job.next
+            answer_begin(&job.answer, &job.request)
+            conn_awaited(conn, &job.request, &job.answer)
+            conn.refs -= 1
+            no_longer_owed(loop.pool, &loop.inbox, job)
+            pool_free(loop.pool, job)
+            job = following
 
 
 cdef void close_conn(IoLoop* loop, Conn* conn) noexcept nogil:

@@ -34,8 +34,9 @@ cdef enum:
     AT_WORK = 256                # jobs in service, or waiting for their loop, allowed while the queue is full
 
 
-cdef int64_t jobs_most(int64_t queued_max) noexcept nogil:
-    return queued_max + queued_max // 4 + AT_WORK
+cdef int64_t jobs_most(int64_t queued_max, uint32_t directories) noexcept nogil:
+    """Return how many jobs there may be. Several directories, each with a part of its own, may have twice as many."""
+    return (queued_max + queued_max // 4 + AT_WORK) * (1 if directories == 1 else 2)
 
 
 cdef void pool_free(ReadPool* pool, PoolJob* job) noexcept nogil:
@@ -51,76 +52,83 @@ cdef void pool_read_ahead(ReadPool* pool, int64_t ledger, Answer* answer) noexce
     request.ledger = ledger
     request.entry = answer.ahead
     answer.ahead = -1
-    pool_submit(pool, &request, &pool.ahead, NULL)       # if the queue is full, reading ahead is dropped
+    # If too many jobs wait, reading ahead is dropped.
+    pool_submit(pool, &request, &pool.lines[line_number(pool, ledger)].ahead, NULL)
 
 
-cdef void line_up(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+cdef void line_up(ReadLine* line, ReadQueue* queue) noexcept nogil:
     """Put a queue that is not empty at the end of the line. With the lock."""
     queue.next = NULL
-    queue.previous = pool.last
-    if pool.last == NULL:
-        pool.first = queue
+    queue.previous = line.last
+    if line.last == NULL:
+        line.first = queue
     else:
-        pool.last.next = queue
-    pool.last = queue
+        line.last.next = queue
+    line.last = queue
 
 
-cdef void leave_line(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+cdef void leave_line(ReadLine* line, ReadQueue* queue) noexcept nogil:
     """Remove a queue from the line. With the lock."""
     if queue.previous != NULL:
         queue.previous.next = queue.next
     else:
-        pool.first = queue.next
+        line.first = queue.next
     if queue.next != NULL:
         queue.next.previous = queue.previous
     else:
-        pool.last = queue.previous
+        line.last = queue.previous
 
 
-cdef void push(ReadPool* pool, ReadQueue* queue, PoolJob* job) noexcept nogil:
+cdef void count_queued(ReadPool* pool, ReadLine* line, int64_t more) noexcept nogil:
+    """With the lock."""
+    bk_store(&line.queued, line.queued + more)
+    bk_add(&pool.queued, more)
+
+
+cdef void push(ReadPool* pool, ReadLine* line, ReadQueue* queue, PoolJob* job) noexcept nogil:
     """Append a job to a queue. With the lock."""
     if queue.first == NULL:
         bk_store_pointer(&queue.first, job)   # its loop looks without the lock
-        line_up(pool, queue)
+        line_up(line, queue)
     else:
         (<PoolJob*> queue.last).next = job
     queue.last = job
-    bk_store(&pool.queued, pool.queued + 1)
+    count_queued(pool, line, 1)
 
 
-cdef PoolJob* pop(ReadPool* pool) noexcept nogil:
+cdef PoolJob* pop(ReadPool* pool, ReadLine* line) noexcept nogil:
     """Take the oldest job of the queue whose turn it is, or NULL. With the lock."""
-    cdef ReadQueue* queue = pool.first
+    cdef ReadQueue* queue = line.first
     cdef PoolJob* job
     if queue == NULL:
         return NULL
     job = <PoolJob*> queue.first
-    leave_line(pool, queue)
+    leave_line(line, queue)
     bk_store_pointer(&queue.first, job.next)
     if job.next != NULL:
-        line_up(pool, queue)
-    bk_store(&pool.queued, pool.queued - 1)
+        line_up(line, queue)
+    count_queued(pool, line, -1)
     return job
 
 
-cdef Sleeper* call(ReadPool* pool) noexcept nogil:
+cdef Sleeper* call(ReadLine* line) noexcept nogil:
     """Take the thread that fell asleep last, which the caller wakes without the lock; NULL if none sleeps. With the
     lock.
     """
-    cdef Sleeper* sleeper = pool.asleep
+    cdef Sleeper* sleeper = line.asleep
     if sleeper != NULL:
-        pool.asleep = sleeper.next
+        line.asleep = sleeper.next
         sleeper.asleep = False
     return sleeper
 
 
-cdef void sleep(ReadPool* pool, Sleeper* sleeper) noexcept nogil:
+cdef void sleep(ReadLine* line, Sleeper* sleeper) noexcept nogil:
     """Wait until called, or a little less. With the lock."""
-    cdef Sleeper** at = &pool.asleep
-    sleeper.next = pool.asleep
+    cdef Sleeper** at = &line.asleep
+    sleeper.next = line.asleep
     sleeper.asleep = True
-    pool.asleep = sleeper
-    pthread_cond_wait(&sleeper.wake, &pool.lock)
+    line.asleep = sleeper
+    pthread_cond_wait(&sleeper.wake, &line.lock)
     if sleeper.asleep:                   # nobody called: the wait ended by itself, or the pool stops
         while at[0] != sleeper:
             at = &at[0].next
@@ -133,6 +141,13 @@ cdef inline int64_t widened(int64_t most, bint urgent, bint first) noexcept nogi
     return most + (most // 4 if urgent else most // 8 if first else 0)
 
 
+cdef inline bint exceeds(const ReadPool* pool, int64_t total, int64_t own, int64_t most) noexcept nogil:
+    """Return whether no more jobs may come. A directory may have its equal part of them in any case, so that one that
+    hangs does not use up that of others.
+    """
+    return total >= most and own >= most // <int64_t> pool.stores.count
+
+
 cdef Status refused(Inbox* inbox) noexcept nogil:
     if inbox != NULL:
         inbox.refused += 1
@@ -140,16 +155,21 @@ cdef Status refused(Inbox* inbox) noexcept nogil:
 
 
 cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* queue, Inbox* inbox) noexcept nogil:
+    cdef uint32_t at = line_number(pool, request.ledger)
+    cdef ReadLine* line = &pool.lines[at]
     cdef PoolJob* job
     cdef Sleeper* sleeper = NULL
     cdef Status status = OK
     cdef bint urgent = request.flags & URGENT != 0
     cdef bint first = inbox != NULL and bk_load_pointer(&queue.first) == NULL
-    if inbox != NULL and not urgent and inbox.owed_max and inbox.owed >= widened(inbox.owed_max, False, first):
+    if (inbox != NULL and not urgent and inbox.owed_max
+            and exceeds(pool, inbox.owed, inbox.owed_in[at], widened(inbox.owed_max, False, first))):
         return refused(inbox)
-    if bk_load(&pool.queued) >= widened(pool.queued_max, urgent, first):
+    if exceeds(pool, bk_load(&pool.queued), bk_load(&line.queued), widened(pool.queued_max, urgent, first)):
         return refused(inbox)
-    job = <PoolJob*> malloc(sizeof(PoolJob)) if bk_load(&pool.jobs) < jobs_most(pool.queued_max) else NULL
+    if bk_load(&pool.jobs) >= jobs_most(pool.queued_max, pool.stores.count):
+        return refused(inbox)
+    job = <PoolJob*> malloc(sizeof(PoolJob))
     if job == NULL:
         return refused(inbox)
     bk_add(&pool.jobs, 1)
@@ -157,47 +177,49 @@ cdef Status pool_submit(ReadPool* pool, const ReadRequest* request, ReadQueue* q
     job.inbox = inbox
     job.queued = now_ns()
     job.next = NULL
-    pthread_mutex_lock(&pool.lock)
-    if pool.stopping:
+    pthread_mutex_lock(&line.lock)
+    if line.stopping:
         status = TOO_MANY_REQUESTS
     else:
-        push(pool, queue, job)
-        sleeper = call(pool)
-    pthread_mutex_unlock(&pool.lock)
+        push(pool, line, queue, job)
+        sleeper = call(line)
+    pthread_mutex_unlock(&line.lock)
     if sleeper != NULL:
         pthread_cond_signal(&sleeper.wake)    # without the lock, which it would wait for at once
     if status != OK:
         pool_free(pool, job)
     elif inbox != NULL:
         inbox.owed += 1
+        inbox.owed_in[at] += 1
     return status
 
 
-cdef PoolJob* pool_withdraw(ReadPool* pool, ReadQueue* queue) noexcept nogil:
+cdef PoolJob* pool_withdraw(ReadPool* pool, uint32_t directory, ReadQueue* queue) noexcept nogil:
+    cdef ReadLine* line = &pool.lines[directory]
     cdef PoolJob* first
     cdef PoolJob* job
     if bk_load_pointer(&queue.first) == NULL:
         return NULL              # nobody adds to it meanwhile
-    pthread_mutex_lock(&pool.lock)
+    pthread_mutex_lock(&line.lock)
     first = job = <PoolJob*> queue.first
     if first != NULL:
-        leave_line(pool, queue)
+        leave_line(line, queue)
         bk_store_pointer(&queue.first, NULL)
     while job != NULL:
-        bk_store(&pool.queued, pool.queued - 1)
+        count_queued(pool, line, -1)
         job = job.next
-    pthread_mutex_unlock(&pool.lock)
+    pthread_mutex_unlock(&line.lock)
     return first
 
 
-cdef PoolJob* next_job(ReadPool* pool, Sleeper* sleeper) noexcept nogil:
+cdef PoolJob* next_job(ReadPool* pool, ReadLine* line, Sleeper* sleeper) noexcept nogil:
     """Wait for a job; NULL if the pool stops and none is left."""
     cdef PoolJob* job
-    pthread_mutex_lock(&pool.lock)
-    while pool.first == NULL and not pool.stopping:
-        sleep(pool, sleeper)
-    job = pop(pool)
-    pthread_mutex_unlock(&pool.lock)
+    pthread_mutex_lock(&line.lock)
+    while line.first == NULL and not line.stopping:
+        sleep(line, sleeper)
+    job = pop(pool, line)
+    pthread_mutex_unlock(&line.lock)
     return job
 
 
@@ -220,13 +242,13 @@ cdef void serve(Reading* reading, PoolJob* job) noexcept nogil:
         answer_from_disk(reading, &job.request, &job.answer)
 
 
-cdef void pool_run(ReadPool* pool, Sleeper* sleeper, IndexReader** readers) noexcept nogil:
-    cdef PoolJob* job = next_job(pool, sleeper)
+cdef void pool_run(ReadPool* pool, ReadLine* line, Sleeper* sleeper, IndexReader* reader) noexcept nogil:
+    cdef PoolJob* job = next_job(pool, line, sleeper)
     cdef Reading reading
     reading.stores = pool.stores
     reading.loads = &pool.loads
+    reading.index = reader
     while job != NULL:
-        reading.index = readers[<uint64_t> job.request.ledger % pool.stores.count]
         if job.inbox == NULL:
             read_ahead(&reading, job.request.ledger, job.request.entry)
             pool_free(pool, job)
@@ -236,12 +258,24 @@ cdef void pool_run(ReadPool* pool, Sleeper* sleeper, IndexReader** readers) noex
             pool_read_ahead(pool, job.request.ledger, &job.answer)
             bk_add_relaxed(&pool.served, 1)
             deliver(job)
-        job = next_job(pool, sleeper)
+        job = next_job(pool, line, sleeper)
 
 
-def bytes_max(int64_t queue_max) -> int:
-    """Return the memory for reads that wait for the disk, and for their results until a loop takes them."""
-    return jobs_most(queue_max) * sizeof(PoolJob)
+cdef void stop_line(ReadLine* line) noexcept nogil:
+    """Wake all threads of the line. From now on, nothing is added to its queues."""
+    cdef Sleeper* sleeper
+    pthread_mutex_lock(&line.lock)
+    line.stopping = True
+    sleeper = line.asleep
+    while sleeper != NULL:
+        pthread_cond_signal(&sleeper.wake)
+        sleeper = sleeper.next
+    pthread_mutex_unlock(&line.lock)
+
+
+def bytes_max(int64_t queue_max, uint32_t directories) -> int:
+    """Return the memory for reads that wait for the disks, and for their results until a loop takes them."""
+    return jobs_most(queue_max, directories) * sizeof(PoolJob)
 
 
 cdef class ReadPoolWorkers:
@@ -249,7 +283,8 @@ cdef class ReadPoolWorkers:
 
     def __cinit__(self):
         cdef int i
-        pthread_mutex_init(&self.pool.lock, NULL)
+        for i in range(STORES_MOST):
+            pthread_mutex_init(&self.pool.lines[i].lock, NULL)
         for i in range(READ_THREADS_MAX):
             cond_init(&self.pool.sleepers[i].wake)
         loads_init(&self.pool.loads)
@@ -259,48 +294,34 @@ cdef class ReadPoolWorkers:
         self.pool.stores = stores.stores
         self.pool.queued_max = queue_max
 
-    def run(self) -> None:
-        """Serve reads until `stop`, with index readers of this thread's own."""
-        cdef IndexReader* readers[STORES_MOST]
-        cdef uint32_t count = self.pool.stores.count
-        cdef uint32_t i
-        cdef uint32_t thread
-        with nogil:
-            pthread_mutex_lock(&self.pool.lock)
-            thread = self.pool.threads
-            self.pool.threads += 1
-            pthread_mutex_unlock(&self.pool.lock)
+    def run(self, uint32_t directory) -> None:
+        """Serve reads of ledger directory number `directory` until `stop`, with an index reader of the thread's own."""
+        cdef ReadLine* line = &self.pool.lines[directory]
+        cdef IndexReader* reader
+        cdef int64_t thread = bk_add(&self.pool.threads, 1) - 1
         if thread >= READ_THREADS_MAX:
             raise OSError(f"a read pool has at most {READ_THREADS_MAX} threads; lower numReadWorkerThreads")
         with nogil:
-            for i in range(count):
-                readers[i] = index_reader(self.pool.stores.stores[i].index)
-        for i in range(count):
-            if readers[i] == NULL:
-                raise OSError("no reader of the location index is left for a read thread; lower numReadWorkerThreads")
+            reader = index_reader(self.pool.stores.stores[directory].index)
+        if reader == NULL:
+            raise OSError("no reader of the location index is left for a read thread; lower numReadWorkerThreads")
         with nogil:
-            pool_run(&self.pool, &self.pool.sleepers[thread], readers)
-            for i in range(count):
-                index_reader_free(readers[i])
+            pool_run(&self.pool, line, &self.pool.sleepers[thread], reader)
+            index_reader_free(reader)
 
     def stop(self) -> None:
         """Serve the queued reads, except those ahead of readers, then end the threads."""
         cdef PoolJob* job
         cdef PoolJob* following
-        cdef Sleeper* sleeper
+        cdef uint32_t i
         with nogil:
-            pthread_mutex_lock(&self.pool.lock)
-            self.pool.stopping = True        # from now on, nothing is added to any queue
-            sleeper = self.pool.asleep
-            while sleeper != NULL:
-                pthread_cond_signal(&sleeper.wake)
-                sleeper = sleeper.next
-            pthread_mutex_unlock(&self.pool.lock)
-            job = pool_withdraw(&self.pool, &self.pool.ahead)
-            while job != NULL:
-                following = job.next
-                pool_free(&self.pool, job)
-                job = following
+            for i in range(self.pool.stores.count):
+                stop_line(&self.pool.lines[i])
+                job = pool_withdraw(&self.pool, i, &self.pool.lines[i].ahead)
+                while job != NULL:
+                    following = job.next
+                    pool_free(&self.pool, job)
+                    job = following
 
     def stats(self) -> dict[str, int]:
         return {"read_pool_queued": bk_load(&self.pool.queued), "read_pool_served": bk_load(&self.pool.served),

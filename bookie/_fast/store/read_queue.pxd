@@ -1,4 +1,4 @@
-"""The reads of one connection that wait for a thread of the read pool. State only; `read_pool` has the lock."""
+"""The reads of one connection that wait for a thread of a ledger directory. State only; `read_pool` has the lock."""
 
 cdef struct ReadQueue:
     void* first              # the oldest PoolJob

@@ -324,11 +324,14 @@ GROUPS = (
                 " KiB.", low=1, high=1_000_000),
             Key("openEntryLogLimit", "storage.open_logs_max", int, "256", "Maximum number of entry logs that are held"
                 " open for reads.", low=4, high=1_000_000),
-            Key("numReadWorkerThreads", "storage.read_threads", int, "32", "Number of threads that read from disk."
-                " Reads from memory need none. 0 means the default; Java's bookie reads in its I/O threads then.",
+            Key("numReadWorkerThreads", "storage.read_threads", int, "32", "Number of threads that read from disk,"
+                " divided equally among the ledger directories; each has one at least, so a disk that hangs delays no"
+                " reads from others. Reads from memory need none. 0 means the default; Java's bookie reads in its I/O"
+                " threads then.",
                 low=0, high=BOUNDS.read_threads),
             Key("maxPendingReadRequests", "storage.read_queue_max", int, "10000", "Maximum number of reads that wait"
-                " for the disk; more are refused with `ETOOMANYREQUESTS`.", low=1, high=10_000_000),
+                " for the disk; more are refused with `ETOOMANYREQUESTS`, unless less than an equal part of them waits"
+                " for the same ledger directory.", low=1, high=10_000_000),
         ),
     ),
     Group(

@@ -139,7 +139,8 @@ def limits(settings: StorageSettings) -> Iterator[Family]:
     yield gauge("bookie_write_cache_max_size", "Most bytes in the write caches.", settings.write_cache_bytes)
     yield gauge("bookie_readahead_max_batch_size", "Most entries that are read ahead.", settings.readahead_entries)
     pool = "bookkeeper_server_BookieReadThreadPool"
-    yield gauge(f"{pool}_threads", "Threads that read from disk.", settings.read_threads)
+    threads = settings.read_threads_each * len(settings.ledger_directories)
+    yield gauge(f"{pool}_threads", "Threads that read from disk.", threads)
     yield gauge(f"{pool}_max_queue_size", "Most reads that may wait for these threads.", settings.read_queue_max)
 
 
