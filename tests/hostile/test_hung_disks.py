@@ -6,6 +6,7 @@ Modules: store.checkpoint, store.flushers, journal.files, server.dispatch, serve
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_a_hung_directory_keeps_no_other_one_from_its_flushes(tmp_path: Path, fa
 
 @pytest.mark.parametrize("limit", [{"pending_reads_max": 20}, {"read_queue_max": 20}], ids=["of a loop", "in all"])
 def test_reads_of_a_hung_directory_leave_the_others_theirs(
-    tmp_path: Path, faulty: ModuleType, limit: dict[str, int]
+    tmp_path: Path, faulty: ModuleType, limit: dict[str, Any]
 ) -> None:
     """All threads of a directory hang in its disk, and as many reads wait for it as may wait in total. Reads of another
     directory, by the same connection, have threads and an equal part of the queue of their own.

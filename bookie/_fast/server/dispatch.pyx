@@ -208,6 +208,7 @@ cdef bint has_long_been_full(IoLoop* loop, uint64_t at) noexcept nogil:
     as long as one may wait: then it need not wait either, and what follows it on its connection, for others, neither.
     """
     cdef int64_t most = loop.limits.throttle_ms_max * 1000000
+    loop.full_count += loop.full_since[at] == 0
     if loop.full_since[at] == 0 or loop.now - loop.full_seen[at] > most:
         loop.full_since[at] = loop.now           # a pause without adds says nothing
     loop.full_seen[at] = loop.now
@@ -239,9 +240,15 @@ cdef bint waits_for_room(IoLoop* loop, Conn* conn, int64_t ledger, uint32_t size
     return not out_of_patience(loop, conn)
 
 
-cdef void found_room(IoLoop* loop, int64_t ledger) noexcept nogil:
-    loop.full_since[<uint64_t> ledger % loop.stores.count] = 0
-    loop.full_since[journal_number(loop, ledger)] = 0
+cdef void had_room(IoLoop* loop, uint64_t at) noexcept nogil:
+    loop.full_count -= loop.full_since[at] != 0
+    loop.full_since[at] = 0
+
+
+cdef inline void found_room(IoLoop* loop, int64_t ledger) noexcept nogil:
+    if loop.full_count:
+        had_room(loop, <uint64_t> ledger % loop.stores.count)
+        had_room(loop, journal_number(loop, ledger))
 
 
 cdef bint takes_writes(const IoLoop* loop, const Request* request, int64_t ledger) noexcept nogil:

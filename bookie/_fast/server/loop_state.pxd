@@ -53,6 +53,7 @@ cdef struct IoLoop:
     # it since. And when the last one found none.
     int64_t full_since[2 * STORES_MOST]
     int64_t full_seen[2 * STORES_MOST]
+    int full_count           # how many of `full_since` are not 0
     uint8_t* input
     Conn* conns
     Conn* dirty

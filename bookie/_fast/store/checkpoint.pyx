@@ -150,15 +150,17 @@ cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept
     when adds need room, so a directory that is slow, or hangs, delays no other one.
     """
     cdef Store* store
+    cdef Status status
     cdef uint32_t i
     for i in range(stores.count):
         store = stores.stores[i]
         if round.running[i] and flusher_is_idle(store):
-            found[i] = flusher_end(store)
+            status = flusher_end(store)
+            found[i] = status if found[i] == OK else found[i]
             round.running[i] = False
             round.first_jobs -= not round.again[i]
             round.again[i] = True
-            round.rests_until[i] = 0 if found[i] == OK else now_ns() + REST_NS
+            round.rests_until[i] = 0 if status == OK else now_ns() + REST_NS
         if not round.running[i] and round.first_jobs and wants_room(store, round.rests_until[i]):
             take_places(stores, store.job.mark_ids, store.job.mark_offsets)
             flusher_begin(stores, store, checkpoint_for_room)
@@ -166,8 +168,9 @@ cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept
 
 
 cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) noexcept nogil:
-    """Run the checkpoint of each directory, all at the same time. `found` gets how the last one of each ended."""
+    """Run the checkpoint of each directory, all at the same time. `found` gets OK, or the first failure of each."""
     cdef Round round
+    cdef Status status
     cdef uint32_t i
     if stores.count == 1:
         found[0] = work(stores, stores.stores[0])
@@ -175,6 +178,7 @@ cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) 
     memset(&round, 0, sizeof(Round))
     round.first_jobs = stores.count
     for i in range(stores.count):
+        found[i] = OK
         flusher_begin(stores, stores.stores[i], work)
         round.running[i] = True
     flush_meanwhile(stores, &round, found)
@@ -183,7 +187,8 @@ cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) 
         flush_meanwhile(stores, &round, found)
     for i in range(stores.count):
         if round.running[i]:
-            found[i] = flusher_end(stores.stores[i])
+            status = flusher_end(stores.stores[i])
+            found[i] = status if found[i] == OK else found[i]
 
 
 cdef Status stores_checkpoint(Storage* stores, bint whole) noexcept nogil:

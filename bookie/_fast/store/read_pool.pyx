@@ -1,5 +1,5 @@
 """Cold reads wait here for a thread; the results go back to the loop that asked."""
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
