@@ -49,6 +49,7 @@ class Program:
 
 PROGRAMS = {
     "engine": Program("worlds of the engine", ("tests.engine",), 500),
+    "hung": Program("worlds in which a directory hangs for ever", ("tests.engine", "--world", "hung"), 100),
     "mended": Program("worlds that repair an index under load", ("tests.engine", "--world", "mended"), 100),
     "rotting": Program("worlds whose disks decay", ("tests.engine", "--world", "rotting"), 300),
     "sliced": Program("worlds that flush the index in slices", ("tests.engine", "--world", "sliced"), 300),
