@@ -72,6 +72,7 @@ def open_channel(target: str, access: AdminAccess, options: Sequence[tuple[str, 
         channel = grpc.secure_channel(target, credentials, options=options)
     else:
         channel = grpc.insecure_channel(target, options=options)
+    channel = _Unregistered(channel)
     if access.token_file is None and access.certificate is not None:
         return channel  # the certificate identifies the caller
     return grpc.intercept_channel(channel, _SendToken(access.token_file, target))
@@ -148,6 +149,40 @@ def _read_secret(what: str, path: str | None) -> bytes | None:
         return read_secret(path, strict=False)
     except SecretRefused as refused:
         raise ConfigurationError(f"{what} file {path}: {refused}") from None
+
+
+class _Unregistered(grpc.Channel):  # type: ignore[misc]  # gRPC ships no types
+    """A channel whose calls fail with a ValueError once it is closed, by whichever thread, as gRPC says.
+
+    Generated stubs ask gRPC to register each method with the channel, which an intercepted channel does at each call,
+    and the process crashes if the channel was closed (https://github.com/grpc/grpc/pull/43455). It is not asked here.
+    """
+
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
+
+    def subscribe(self, *how: Any, **more: Any) -> None:
+        self._channel.subscribe(*how, **more)
+
+    def unsubscribe(self, callback: Callable[[Any], None]) -> None:
+        self._channel.unsubscribe(callback)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    # The methods below are called with the method's name, two functions that convert, and whether to register it.
+
+    def unary_unary(self, *method: Any, _registered_method: bool = False, **how: Any) -> Any:
+        return self._channel.unary_unary(*method[:3], **how)
+
+    def unary_stream(self, *method: Any, _registered_method: bool = False, **how: Any) -> Any:
+        return self._channel.unary_stream(*method[:3], **how)
+
+    def stream_unary(self, *method: Any, _registered_method: bool = False, **how: Any) -> Any:
+        return self._channel.stream_unary(*method[:3], **how)
+
+    def stream_stream(self, *method: Any, _registered_method: bool = False, **how: Any) -> Any:
+        return self._channel.stream_stream(*method[:3], **how)
 
 
 class _Details(NamedTuple):

@@ -5,8 +5,8 @@
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 import grpc
 
@@ -185,30 +185,25 @@ class RemoteStore(ConnectedStore):
 
     def _follow(self) -> None:
         ended = False
-        while (stream := self._open_stream()) is not None:
+        while not self._stopping.is_set():
             try:
-                for change in stream:
+                for change in self._open_stream():
                     if ended:  # before anybody looks at what the store says now
                         ended = False
                         self._interrupted()
                     self._watchers.tell([change.key])
-            except grpc.RpcError as error:
+            except (grpc.RpcError, ValueError) as error:  # the second one if the channel was cut and not replaced
                 ended = True
                 if not self._stopping.wait(RETRY_S):
                     log.info("stream of changes ended target=%s error=%s", self._name, error)
 
-    def _open_stream(self) -> Any:
-        """Open the stream of changes, or return None when stopping, since `stop` must know every open stream."""
-        while not self._stopping.is_set():
-            try:
-                with self._lock:
-                    if not self._stopping.is_set():
-                        self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)
-                        return self._stream
-            except ValueError as error:  # the channel was cut, and there is no other one
-                log.info("cannot watch changes target=%s error=%s", self._name, error)
-                self._stopping.wait(RETRY_S)
-        return None
+    def _open_stream(self) -> Iterable[Any]:
+        """Open the stream of changes, or return none when stopping, since `stop` must know every open stream."""
+        with self._lock:
+            if self._stopping.is_set():
+                return ()
+            self._stream = self._stub.Watch(pb.WatchRequest(), wait_for_ready=True)
+            return cast("Iterable[Any]", self._stream)
 
 
 def _busy(error: grpc.RpcError) -> bool:
