@@ -3,19 +3,25 @@
 Modules: store.checkpoint, store.flushers, journal.files, server.dispatch, server.admission.
 """
 
+import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from bookie._fast.store.direct import Direct
+from bookie.pb import wire_pb2 as wire
 from bookie.storage.settings import MIB
 from tests.fixtures.faults import go_on
 from tests.hostile.local import LocalBookie, local_bookie
-from tests.hostile.peer import Peer, add, entry_of, read
+from tests.hostile.peer import KEY, Peer, add, entry_of, read
+from tests.hostile.v3 import ask, write_lac
 
 PATIENCE_S = 60
+FENCE = 1
 TOO_MANY = 106
 HUNG, CALM = 1, 2
 """Ledgers on the disk that hangs and on the other one: the number of a ledger's directory is its id modulo two."""
@@ -39,13 +45,16 @@ def journal_files(directory: Path) -> list[str]:
 
 @pytest.fixture
 def journals(tmp_path: Path, faulty: ModuleType) -> Iterator[tuple[LocalBookie, Peer, Path]]:
-    """A bookie with two journals, a connection, and the journal of ledger 1."""
+    """A bookie with one loop and two journals, a connection, and the journal of ledger 1. Each loop has a patience of
+    its own.
+    """
     directories = tmp_path / "calm", tmp_path / "hung"
     with (
         local_bookie(
             tmp_path,
             files=faulty.FaultyFiles(),
             journals=directories,
+            io_threads=1,
             throttle_ms_max=200,
             buffer_bytes=2 * MIB,
             write_cache_bytes=64 * MIB,
@@ -80,6 +89,31 @@ def test_a_hung_directory_keeps_no_other_one_from_its_flushes(tmp_path: Path, fa
         go_on()
         assert bookie.storage.checkpoint()
         assert peer.ask(read(HUNG, 0)).body == entry_of(HUNG, 0, bytes(10_000))
+
+
+def test_a_flush_that_finds_nothing_to_do_ends_beside_one_that_hangs(tmp_path: Path, faulty: ModuleType) -> None:
+    """An add that found no room may ask for it when the half that it saw has just been swapped, and no other add comes.
+    One flush answers that; the flush thread does not go round until the other directory is done.
+    """
+    directories = tmp_path / "calm", tmp_path / "hung"
+    with (
+        local_bookie(
+            tmp_path, files=faulty.FaultyFiles(), ledger_directories=directories, flush_bytes=MIB // 4
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        stall = faulty.plan("pwritev", "STALL", suffix="hung/current/0.log")
+        peer.send(*(add(HUNG, entry, bytes(10_000)) for entry in range(40)))
+        assert {peer.answer().code for _ in range(40)} == {0}
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        assert bookie.storage.stores is not None
+        direct = Direct(bookie.storage.stores, bookie.storage.pool)
+        direct.want_room(CALM)
+        deadline = time.monotonic() + PATIENCE_S
+        while direct.wants_room(CALM):
+            assert time.monotonic() < deadline
+        go_on()
+        direct.close()
 
 
 @pytest.mark.parametrize("limit", [{"pending_reads_max": 20}, {"read_queue_max": 20}], ids=["of a loop", "in all"])
@@ -140,6 +174,35 @@ def test_a_hung_journal_delays_no_adds_to_others(journals: tuple[LocalBookie, Pe
         assert set(codes[CALM]) == {0}
         assert bookie.stat("stalls") == stalls
         calm(peer, range(200, 300))
+        go_on()
+
+
+def test_fences_and_lacs_for_a_hung_journal_are_refused_at_once(
+    journals: tuple[LocalBookie, Peer, Path], faulty: ModuleType
+) -> None:
+    """When no record fits into its memory, they do not wait either, and the add that follows them is taken."""
+    bookie, peer, hung = journals
+    stall = faulty.plan("fdatasync", "STALL", suffix=journal_files(hung)[-1])
+    with bookie.peer() as other, bookie.peer() as third:
+        entries = count()
+        for size, number in ((100_000, 30), (10_000, 12), (1000, 12), (100, 12), (0, 12)):
+            other.send(*(add(HUNG, next(entries), bytes(size)) for _ in range(number)))
+            while other.answer().code != TOO_MANY:
+                pass
+        assert faulty.wait_hit(stall, PATIENCE_S)
+        other.send(add(CALM, 0, b"x"))
+        while other.answer().ledger != CALM:
+            pass
+        stalls = bookie.stat("stalls")
+        other.send(*(read(ledger, -1, flags=FENCE, key=KEY) for ledger in range(3, 23, 2)), add(CALM, 1, b"x"))
+        codes = []
+        while (answer := other.answer()).ledger != CALM:
+            codes.append(answer.code)
+        assert answer.code == 0
+        assert codes[-5:] == [TOO_MANY] * 5
+        assert ask(third, write_lac(HUNG, 0)).status == wire.ETOOMANYREQUESTS
+        assert bookie.stat("stalls") == stalls
+        calm(peer, range(2, 100))
         go_on()
 
 

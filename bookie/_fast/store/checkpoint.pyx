@@ -162,6 +162,7 @@ cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept
             round.again[i] = True
             round.rests_until[i] = 0 if status == OK else now_ns() + REST_NS
         if not round.running[i] and round.first_jobs and wants_room(store, round.rests_until[i]):
+            bk_store(&store.job.room_wanted, 0)      # a flush that has nothing to swap leaves it
             take_places(stores, store.job.mark_ids, store.job.mark_offsets)
             flusher_begin(stores, store, checkpoint_for_room)
             round.running[i] = True

@@ -43,7 +43,7 @@ from bookie._fast.store.ledger_writes cimport (
     stores_write_lac,
 )
 from bookie._fast.store.read_pool cimport PoolJob, ReadPoolWorkers, pool_free, pool_submit
-from bookie._fast.store.storage cimport StorageEngine
+from bookie._fast.store.storage cimport StorageEngine, store_request_room
 from bookie._fast.store.stores cimport Shard, Store, shard_of, store_of
 
 cdef extern from "<unistd.h>" nogil:
@@ -350,6 +350,14 @@ cdef class Direct:
             (<const char*> found.explicit_lac)[:found.explicit_lac_size] if found.explicit_lac != NULL else None)
         pthread_mutex_unlock(&shard.lock)
         return state
+
+    def want_room(self, int64_t ledger) -> None:
+        """Ask for a flush of the ledger's directory, as an add does that finds no room."""
+        store_request_room(self.stores, store_of(self.stores, ledger))
+
+    def wants_room(self, int64_t ledger) -> bool:
+        """Return whether a flush that was asked for in this way has not been given yet."""
+        return bk_load(&store_of(self.stores, ledger).job.room_wanted) != 0
 
     def pins(self) -> dict[str, int]:
         """Return the number of pins on the halves and on the ring, over all stores."""
