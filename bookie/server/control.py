@@ -151,7 +151,9 @@ class Control(Protocol):
         """Record the result of a test through the bookie's own data port."""
 
     def checkpoint(self) -> None:
-        """Flush the write caches now; return when the mark has moved. Raises IllegalOperation if the disk is full."""
+        """Flush the write caches now; return when the mark has moved. Raises IllegalOperation if that
+        failed.
+        """
 
     def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
         """Set or clear the operator's read-only mode, and wait until the registration has followed, for `within_s`

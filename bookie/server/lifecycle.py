@@ -224,12 +224,16 @@ class Bookie:
         return list_files([current(one) for part in self.directories for one in part])
 
     def checkpoint(self) -> None:
-        """Flush the write caches now. Raises IllegalOperation if the disk has no space for them."""
-        if not self._storage.checkpoint():
-            self.disks.check()  # so that the state shows it, too
-            raise IllegalOperation(
-                "a ledger directory has no space for what was to be flushed, which the journal keeps; free disk space"
-            )
+        """Flush the write caches now. Raises IllegalOperation if not everything could be flushed."""
+        if self._storage.checkpoint():
+            return
+        self.disks.check()  # so that the state shows a full disk, too
+        if full := ", ".join(map(str, sorted(self._storage.full_directories()))):
+            raise IllegalOperation(f"no space for what was to be flushed in {full}, which the journal keeps; free some")
+        raise IllegalOperation(
+            "not everything could be flushed, and the journal keeps the rest: the log of the bookie says why, such as"
+            " an index under repair"
+        )
 
     def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
         """Set or clear the operator's read-only mode, and wait until the registration shows the mode of the bookie.
