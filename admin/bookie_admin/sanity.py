@@ -12,14 +12,14 @@ from bookie.errors import BookKeeperError
 from bookie.metadata.patience import at_most
 from bookie.server.control import Control
 from bookie_admin.bookie_calls import ask, client_settings, security_of
+from bookie_admin.store_calls import STORE_S
 
 __all__ = ["sanity"]
 
 ENTRIES = 10
-STORE_S = 3.0
 STORE_SHARE = 0.3
-"""How long the metadata store has for each answer: this share of the time, and at most STORE_S seconds, so that the
-caller hears that it was the store that did not answer.
+"""The share of the time that the metadata store has for each of two answers, so that the caller hears that it was the
+store that did not answer.
 """
 _one = threading.Lock()
 """Held while a test runs: one at a time, whoever requests it."""

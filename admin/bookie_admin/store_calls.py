@@ -7,7 +7,7 @@ from typing import Any
 
 from bookie.metadata.patience import at_most
 
-__all__ = ["briefly", "share_of"]
+__all__ = ["briefly", "share_of", "STORE_S"]
 
 STORE_S = 3.0
 """How long the store has for each answer, at most, in seconds."""
