@@ -17,7 +17,7 @@ __all__ = ["body_of", "Ledger", "Peer", "PeerLost", "size_of"]
 
 ADD, READ, BATCH_READ = 1, 2, 7
 FENCE, RECOVERY = 1, 2
-OK, NO_LEDGER, NO_ENTRY, FENCED = 0, 1, 2, 104
+OK, NO_LEDGER, NO_ENTRY, FENCED, READ_ONLY = 0, 1, 2, 104, 105
 LAST = -1
 HEADER = struct.Struct(">qqqq")
 ANSWER = struct.Struct(">IIiqq")

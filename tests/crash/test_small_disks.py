@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.scenarios import die_on_a_full_disk, fill_a_small_disk, hold_back_the_journal
 from tests.crash.small_disk import SmallDisk, Unavailable
+from tests.crash.small_disk_scenarios import die_on_a_full_disk, fill_a_small_disk, hold_back_the_journal
 
 pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
 pytestmark = pytest.mark.crash
