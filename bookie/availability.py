@@ -21,6 +21,7 @@ __all__ = ["AvailableEntries", "encode", "encode_periodic"]
 
 VERSION = 0
 HEADER_BYTES = 64
+LAST_ID = (1 << 63) - 1
 GROUP = np.dtype([("first", ">i8"), ("last", ">i8"), ("size", ">i4"), ("period", ">i4")])
 
 
@@ -97,7 +98,8 @@ class AvailableEntries:
         first, last, size, period = (groups[name].astype(np.int64) for name in GROUP.names or ())
         single = (first == last) & (period == 0)
         several = (period >= size) & (last > first) & ((last - first) % np.maximum(period, 1) == 0)
-        if not ((first >= 0) & (size > 0) & (single | several)).all() or not (np.diff(first) > 0).all():
+        fits = (first >= 0) & (size > 0) & (last <= LAST_ID - (size - 1))
+        if not (fits & (single | several)).all() or not (np.diff(first) > 0).all():
             raise ValueError(
                 "the list of entries has an invalid group: its start, size or period contradict each other"
             )
@@ -128,7 +130,8 @@ class AvailableEntries:
         found = np.maximum(at, 0)
         into = entries - first[found]
         within = np.where(period[found] > 0, into % np.maximum(period[found], 1), into) < size[found]
-        return (at >= 0) & (entries < last[found] + size[found]) & within
+        # not entries < last + size, which exceeds 64 bits after the last id
+        return (at >= 0) & (entries - last[found] < size[found]) & within
 
     def count(self) -> int:
         """Return the number of entries in the list."""
@@ -137,4 +140,4 @@ class AvailableEntries:
 
     def last(self) -> int:
         """Return the highest entry id in the list, or -1 if the list is empty."""
-        return int((self._groups["last"].astype(np.int64) + self._groups["size"]).max()) - 1 if self._firsts else -1
+        return int((self._groups["last"].astype(np.int64) + (self._groups["size"] - 1)).max()) if self._firsts else -1

@@ -15,6 +15,7 @@ UPSTREAM = bytes.fromhex(
     "0000000000000003" + "00" * 56 + "000000000000000000000000000000000000000300000000"
     "000000000000000500000000000000050000000200000000" + "000000000000000800000000000000080000000100000000"
 )
+LAST = (1 << 63) - 1
 
 
 def test_upstreams_bytes() -> None:
@@ -83,6 +84,16 @@ def test_repeating_runs_are_one_group(runs: list[tuple[int, int]]) -> None:
     assert len(encode_periodic(striped[: 1 + at])) == 64 + 24
 
 
+@pytest.mark.parametrize("first", [LAST, LAST - 1, LAST - 5])
+def test_the_last_ids_are_there(first: int) -> None:
+    """A run up to 2**63 - 1, the last id that Apache BookKeeper's bookies store, does not count as empty."""
+    available = AvailableEntries.decode(encode([(0, 3), (first, LAST)]))
+    ids = np.arange(LAST - 9, LAST + 1, dtype=np.int64)
+    assert ids[available.mask(ids)].tolist() == [*range(first, LAST + 1)]
+    assert (LAST in available, first - 1 in available) == (True, False)
+    assert (available.last(), available.count()) == (LAST, LAST - first + 5)
+
+
 def changed(at: int, form: str, value: int) -> bytes:
     """UPSTREAM with one number replaced."""
     data = bytearray(UPSTREAM)
@@ -101,6 +112,7 @@ def changed(at: int, form: str, value: int) -> bytes:
         (changed(64 + 20, ">i", 2), "invalid group"),
         (changed(64 + 24, ">q", 0), "invalid group"),
         (changed(64, ">q", -5), "invalid group"),
+        (struct.pack(">ii56xqqii", 0, 1, LAST, LAST, 2, 0), "invalid group"),
     ],
 )
 def test_broken_lists_are_refused(data: bytes, why: str) -> None:
