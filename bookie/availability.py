@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-__all__ = ["AvailableEntries", "encode", "encode_periodic"]
+__all__ = ["AvailableEntries", "encode", "encode_periodic", "LAST_ID"]
 
 VERSION = 0
 HEADER_BYTES = 64
@@ -137,6 +137,17 @@ class AvailableEntries:
         """Return the number of entries in the list."""
         first, last, size, period = (self._groups[name].astype(np.int64) for name in GROUP.names or ())
         return int((((last - first) // np.maximum(period, 1) + 1) * size).sum())
+
+    def next_from(self, entry: int) -> int | None:
+        """Return the lowest entry id in the list that is at least `entry`, or None."""
+        at = bisect_right(self._firsts, entry) - 1
+        if entry in self:
+            return entry
+        if at >= 0:
+            first, last, _, period = self._groups[at].tolist()
+            if entry < last:
+                return int(first + ((entry - first) // period + 1) * period)
+        return self._firsts[at + 1] if at + 1 < len(self._firsts) else None
 
     def last(self) -> int:
         """Return the highest entry id in the list, or -1 if the list is empty."""

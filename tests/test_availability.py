@@ -59,6 +59,8 @@ def test_periods_are_understood(parts: list[tuple[int, int, int, int]]) -> None:
     assert {entry for entry in range(at + 10) if entry in available} == expected
     ids = np.arange(-2, at + 10)
     assert set(ids[available.mask(ids)].tolist()) == expected
+    for entry in range(-2, at + 10):
+        assert available.next_from(entry) == min((one for one in expected if one >= entry), default=None)
     assert available.count() == len(expected)
 
 
@@ -91,6 +93,7 @@ def test_the_last_ids_are_there(first: int) -> None:
     ids = np.arange(LAST - 9, LAST + 1, dtype=np.int64)
     assert ids[available.mask(ids)].tolist() == [*range(first, LAST + 1)]
     assert (LAST in available, first - 1 in available) == (True, False)
+    assert [available.next_from(entry) for entry in (4, LAST, LAST + 1)] == [first, LAST, None]
     assert (available.last(), available.count()) == (LAST, LAST - first + 5)
 
 

@@ -7,14 +7,14 @@ event loop of a task.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bookie.availability import AvailableEntries
+from bookie.availability import LAST_ID, AvailableEntries
 from bookie.client.entries.batch import StoredBatch
 from bookie.client.entries.digest import Digest
 from bookie.client.ledgers.context import ClientContext
@@ -100,7 +100,7 @@ class Comparison:
         self._gone: dict[str, tuple[int, str]] = {}
 
     async def ledger(self, ledger: int) -> AsyncIterator[list[Found]]:
-        """Yield the rows of a ledger, 16384 entries at a time; nothing for a ledger that is deleted."""
+        """Yield the rows of a ledger, at most 16384 entries at a time; nothing for a ledger that is deleted."""
         try:
             metadata = (await self._context.metadata.read(ledger)).value
         except NoSuchLedgerMetadata:
@@ -109,11 +109,7 @@ class Comparison:
         last = metadata.last_entry if closed else await self._confirmed(ledger, metadata)
         bookies = sorted({bookie for segment in metadata.segments for bookie in segment.bookies})
         lists = dict(zip(bookies, await asyncio.gather(*(self._list(one, ledger) for one in bookies)), strict=True))
-        end = last + 1
-        if closed:
-            end = max([end, *(there.last() + 1 for there in lists.values() if there is not None)])
-        for first in range(0, end, CHUNK_ENTRIES):
-            chunk = np.arange(first, min(first + CHUNK_ENTRIES, end), dtype=np.int64)
+        for chunk in _chunks(last, [there for there in lists.values() if closed and there is not None]):
             parts = await asyncio.gather(
                 *(self._part(one, ledger, metadata, chunk, last, lists[one]) for one in bookies)
             )
@@ -238,6 +234,16 @@ class Comparison:
 
     async def _pay(self, bookie: str, size: int) -> None:
         await self._throttles.setdefault(bookie, RateLimit(self._bytes_per_s)).take(size)
+
+
+def _chunks(last: int, lists: Sequence[AvailableEntries]) -> Iterator[Ids]:
+    """Yield the ids up to `last`, and those after it near which a list has entries, which may be far apart."""
+    for first in range(0, last + 1, CHUNK_ENTRIES):
+        yield np.arange(first, min(first + CHUNK_ENTRIES, last + 1), dtype=np.int64)
+    end = last + 1
+    while listed := [entry for there in lists if (entry := there.next_from(end)) is not None]:
+        first, end = min(listed), min(min(listed) + CHUNK_ENTRIES, LAST_ID + 1)
+        yield np.arange(first, end, dtype=np.int64)
 
 
 def _wanted(metadata: LedgerMetadata, bookie: str, chunk: Ids, last: int) -> tuple[Ids, Ids]:
