@@ -4,12 +4,18 @@ wait so long, and for less once the process is about to end. Any thread may call
 
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
-__all__ = ["at_most", "Patience"]
+from bookie.errors import MetadataStoreError
 
+__all__ = ["at_most", "carried", "NoAnswer", "Patience"]
+
+T = TypeVar("T")
 FOR_EVER = float("inf")
+SHOWN_S_MIN = 0.05
+"""A shorter wait is not told, as it would read as 0 s."""
 _own = threading.local()
 
 
@@ -22,6 +28,23 @@ def at_most(each_s: float) -> Generator[None]:
         yield
     finally:
         _own.each_s = before
+
+
+def carried(call: Callable[[], T]) -> Callable[[], T]:
+    """Return `call` for another thread, where its calls to a store wait no longer than they would on this one."""
+    each_s = getattr(_own, "each_s", FOR_EVER)
+    if each_s == FOR_EVER:
+        return call
+
+    def limited() -> T:
+        with at_most(each_s):
+            return call()
+
+    return limited
+
+
+class NoAnswer(MetadataStoreError):
+    """The metadata store did not answer in time."""
 
 
 class Patience:
@@ -59,3 +82,22 @@ class Patience:
                 self._given_up |= left <= 0
             left = min(left, begun + getattr(_own, "each_s", FOR_EVER) - now)
             return 0.0 if self._given_up else left
+
+    def no_answer(self, store: str, begun: float, check: str) -> NoAnswer:
+        """Return the error of a call that gives up.
+
+        Args:
+            store: The kind and address of the store, which begin the sentence.
+            begun: When the call began.
+            check: What the operator is to check.
+        """
+        waited_s = min(time.monotonic() - begun, self._call_s)
+        with self._lock:
+            given_up = self._given_up
+        if waited_s >= SHOWN_S_MIN:
+            why = f"did not answer within {round(waited_s, 1):g} s"
+        elif given_up:
+            why = "did not answer an earlier call, so this one did not wait"
+        else:
+            why = "did not answer in time"
+        return NoAnswer(f"{store} {why}: {check}")

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bookie.errors import BookKeeperError
 from bookie.metadata import open_driver
 from bookie.metadata.driver import MetadataDriver
-from bookie.metadata.patience import Patience, at_most
+from bookie.metadata.patience import Patience, at_most, carried
 from tests.fixtures.etcd import EtcdCluster
 from tests.fixtures.zookeeper import ZooKeeperServer
 
@@ -36,6 +37,32 @@ def test_patience() -> None:
     assert 2 < patience.left(time.monotonic()) <= 3
     assert patience.left(now - 11) <= 0
     assert patience.left(time.monotonic()) == 0
+
+
+def test_the_patience_of_a_thread_is_carried_to_another() -> None:
+    """A call that another thread makes on behalf of this one waits no longer than this one would."""
+    patience = Patience(10)
+
+    def left() -> float:
+        return patience.left(time.monotonic())
+
+    with at_most(2):
+        limited = carried(left)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(limited).result() <= 2
+        assert pool.submit(carried(left)).result() > 8
+
+
+def test_what_a_call_says_that_gives_up() -> None:
+    """It says how long it has waited, if it has."""
+    patience, now = Patience(10), time.monotonic()
+    assert str(patience.no_answer("store", now - 2, "look")) == "store did not answer within 2 s: look"
+    assert str(patience.no_answer("store", now - 20, "look")) == "store did not answer within 10 s: look"
+    assert str(patience.no_answer("store", time.monotonic(), "look")) == "store did not answer in time: look"
+    patience.hurry(0)
+    assert patience.left(now) == 0
+    text = "store did not answer an earlier call, so this one did not wait: look"
+    assert str(patience.no_answer("store", time.monotonic(), "look")) == text
 
 
 ETCD = pytest.param("etcd", marks=pytest.mark.thorough)

@@ -207,7 +207,7 @@ def test_a_frozen_zookeeper_is_waited_for(own_zookeeper: ZooKeeperServer) -> Non
     bookie.start(read_only=False)
     own_zookeeper.freeze()
     try:
-        with pytest.raises(MetadataStoreError, match="did not answer in time"):
+        with pytest.raises(MetadataStoreError, match="did not answer within 2 s: check metadataServiceUri"):
             driver.ledgers.new_id()
         bookie.set_read_only(True)
         assert not bookie.wait_settled(0.5)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pytest
 
+from bookie.errors import MetadataStoreError
 from bookie.metadata import open_driver
 from tests.fixtures.bookies import BookieProcess
 from tests.fixtures.etcd import EtcdCluster
@@ -81,3 +82,22 @@ def test_a_stop_does_not_wait_for_a_silent_store(place: tuple[Store, str], new_b
     log = bookie.log_text()
     assert "Traceback" not in log
     assert "before some of its threads" not in log
+
+
+def test_a_call_that_does_not_wait_says_so(place: tuple[Store, str]) -> None:
+    """Once a hurried call had no answer, further ones fail at once, with a sentence that says why."""
+    store, uri = place
+    driver = open_driver(uri)
+    driver.start()
+    try:
+        store.freeze()
+        driver.hurry(0.5)
+        with pytest.raises(MetadataStoreError, match=r"did not answer within \d(\.\d)? s: check metadataServiceUri"):
+            driver.ledgers.new_id()
+        with pytest.raises(
+            MetadataStoreError, match="did not answer an earlier call, so this one did not wait: check metadata"
+        ):
+            driver.ledgers.new_id()
+    finally:
+        driver.stop()
+        store.thaw()

@@ -14,9 +14,9 @@ from typing import Any
 
 import grpc
 
-from bookie.errors import BookKeeperError, MetadataStoreError, SecurityError
+from bookie.errors import BookKeeperError, SecurityError
 from bookie.metadata.key_value.keys import NO_SESSION, SessionExpired, Watchers
-from bookie.metadata.patience import Patience
+from bookie.metadata.patience import NoAnswer, Patience
 
 __all__ = ["ConnectedStore", "LOST_ANSWER", "NotPermitted", "RETRY_S"]
 
@@ -132,18 +132,18 @@ class ConnectedStore(ABC):
             attempt_s: The longest time that one attempt may take; without it, an attempt takes all that is left.
 
         Raises:
-            MetadataStoreError: The store did not answer in time.
+            NoAnswer: The store did not answer in time.
             BookKeeperError: The store refused.
         """
         begun = time.monotonic()
         answer_lost, why = False, ""
         while True:
             left = self._patience.left(begun)
-            if left <= 0 or self._stopping.is_set():
-                raise MetadataStoreError(
-                    f"metadata store {self._name} did not answer within {self._waited(begun):g} s: "
-                    f"check metadataServiceUri and that the process with the store runs{why}"
-                )
+            if self._stopping.is_set():
+                raise NoAnswer(f"metadata store {self._name} did not answer before the connection was stopped{why}")
+            if left <= 0:
+                check = f"check metadataServiceUri and that the process with the store runs{why}"
+                raise self._patience.no_answer(f"metadata store {self._name}", begun, check)
             try:
                 return method(request, timeout=left if attempt_s is None else min(left, attempt_s))
             except grpc.RpcError as error:
@@ -160,10 +160,6 @@ class ConnectedStore(ABC):
                 if CLOSED not in str(error):
                     raise
                 self._stopping.wait(min(RETRY_S, left))  # `_cut` was called before it was sent
-
-    def _waited(self, begun: float) -> float:
-        """Return for how many seconds a call has waited that gives up now, as a message says it."""
-        return min(round(time.monotonic() - begun, 1), self._timeout_s)
 
     def _may_have_worked(self, error: grpc.RpcError) -> bool:  # noqa: ARG002 - a kind of store may know better
         """Return whether a call that is repeated after `error` may have had its effect already."""

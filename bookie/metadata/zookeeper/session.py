@@ -26,7 +26,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
-from bookie.errors import BookKeeperError, MetadataStoreError
+from bookie.errors import BookKeeperError
 from bookie.log_throttle import LogThrottle
 from bookie.metadata.patience import Patience
 
@@ -41,6 +41,7 @@ CLOSE_S = 1.0
 CUT_S = 1.0
 """How long kazoo's threads have to end once their socket was shut down."""
 RECONNECT_LOG_S = 60.0
+CHECK = "check metadataServiceUri and that the server runs"
 log = logging.getLogger(__name__)
 kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 kazoo_log.addFilter(LogThrottle(RECONNECT_LOG_S))  # in an outage kazoo logs each attempt to connect
@@ -62,7 +63,7 @@ class ZooKeeperSession:
         """The `ephemeralOwner` of our own nodes; 0 while there is no session. A session survives a lost connection."""
 
     def start(self) -> None:
-        """Connect. Raises MetadataStoreError if no server answers within the session timeout."""
+        """Connect. Raises NoAnswer if no server answers within the session timeout."""
         if self.client is not None:
             return
         reconnect = KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_S_MAX)
@@ -74,13 +75,11 @@ class ZooKeeperSession:
             logger=kazoo_log,
         )
         client.add_listener(lambda state: self._state_changed(client, state))
+        begun = time.monotonic()
         try:
             client.start(timeout=self.timeout_s)
         except KazooTimeoutError as error:
-            raise MetadataStoreError(
-                f"ZooKeeper {self.hosts} did not answer within {self.timeout_s:g} s: "
-                "check metadataServiceUri and that the server runs"
-            ) from error
+            raise self._patience.no_answer(f"ZooKeeper {self.hosts}", begun, CHECK) from error
         self.client = client
 
     def refuse(self) -> None:
@@ -141,8 +140,8 @@ class ZooKeeperSession:
         connection.
 
         Refusals of ZooKeeper are raised as kazoo's exceptions. If an earlier answer was lost, a refusal may be due to
-        our own success; `settle(refusal)` then decides, and returns the result or raises. Raises MetadataStoreError
-        if no answer came within `patience_s`, by default the session timeout.
+        our own success; `settle(refusal)` then decides, and returns the result or raises. Raises NoAnswer if no
+        answer came within `patience_s`, by default the session timeout.
         """
         begun = time.monotonic()
 
@@ -151,7 +150,7 @@ class ZooKeeperSession:
 
         answer_lost = False
         while True:
-            self._wait_connected(left)
+            self._wait_connected(left, begun)
             try:
                 return self._answer(request(self.client), left)
             except (*LOST_ANSWER, KazooTimeoutError) as error:
@@ -174,7 +173,7 @@ class ZooKeeperSession:
                 if sent.ready() or left() <= 0:
                     raise
 
-    def _wait_connected(self, left: Callable[[], float]) -> None:
+    def _wait_connected(self, left: Callable[[], float], begun: float) -> None:
         while not self.client.connected:
             if self._stopped.is_set():
                 raise BookKeeperError(f"the session with ZooKeeper {self.hosts} is stopped")
@@ -182,7 +181,7 @@ class ZooKeeperSession:
                 break
             self._stopped.wait(min(wait_s, POLL_S))
         if left() <= 0:
-            raise MetadataStoreError(f"ZooKeeper {self.hosts} did not answer in time (session of {self.timeout_s:g} s)")
+            raise self._patience.no_answer(f"ZooKeeper {self.hosts}", begun, CHECK)
 
     def _state_changed(self, client: Any, state: str) -> None:
         log.info("session state=%s hosts=%s", state, self.hosts)
