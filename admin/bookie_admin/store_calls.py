@@ -1,5 +1,5 @@
-"""Calls to the metadata store on behalf of a call at the admin port, whose caller is to hear what the bookie itself
-knows even if the store is silent. Any thread.
+"""Calls to the metadata store on behalf of a call at the admin or HTTP port, whose caller is to hear what the bookie
+itself knows even if the store is silent. Any thread.
 """
 
 from contextlib import AbstractContextManager
@@ -7,7 +7,7 @@ from typing import Any
 
 from bookie.metadata.patience import at_most
 
-__all__ = ["briefly", "share_of", "STORE_S"]
+__all__ = ["briefly", "share", "share_of", "STORE_S"]
 
 STORE_S = 3.0
 """How long the store has for each answer, at most, in seconds."""
@@ -15,10 +15,15 @@ SHARE = 0.5
 """The share of the time of the caller that the store has for an answer."""
 
 
+def share(left_s: float, most_s: float) -> float:
+    """Return how long an answer may take if the caller waits for `left_s`, to hear that it did not come; in seconds."""
+    return min(most_s, SHARE * left_s)
+
+
 def share_of(context: Any, most_s: float) -> float:
     """Return how long an answer may take of which the caller still wants to hear that it did not come, in seconds."""
     left = context.time_remaining()
-    return most_s if left is None else min(most_s, SHARE * left)
+    return most_s if left is None else share(left, most_s)
 
 
 def briefly(context: Any) -> AbstractContextManager[None]:

@@ -5,7 +5,8 @@ enabled. Begin with `plane`.
     connection   one connection and its deadlines
     application  routing, authorization, and the headers of all responses
     hosts        protection against requests from pages of other sites
-    request      a request as endpoints see it, their replies, and the threads that they run in
+    request      a request as endpoints see it, and their replies
+    threads      the threads that endpoints run in
     routes       the endpoint of each path
     probes       liveness, health, readiness and metrics
     this_bookie  endpoints about the bookie itself

@@ -14,15 +14,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from bookie.errors import BookKeeperError, IllegalOperation, NoSuchLedgerMetadata
+from bookie.errors import BookKeeperError, IllegalOperation, MetadataStoreError, NoSuchLedgerMetadata
+from bookie.metadata.key_value.keys import StoreFull
 from bookie.server.control import Control
 from bookie_admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
 from bookie_admin.auditing import of_http
 from bookie_admin.http.files import File
 from bookie_admin.http.hosts import Hosts, check_origin
 from bookie_admin.http.moving import Movers
-from bookie_admin.http.request import HttpRequest, Parameters, Refused, Reply, RequestThreads, reply_text, told
+from bookie_admin.http.request import HttpRequest, Parameters, Refused, Reply, reply_text, told
 from bookie_admin.http.routes import ROUTES, Answer
+from bookie_admin.http.threads import RequestThreads
 from bookie_admin.neighbours import is_ours
 from bookie_admin.roles import Role
 
@@ -181,7 +183,8 @@ class Application:
 
     async def _ask(self, request: Request, answer: Answer, caller: Caller, body: bytes) -> Reply:
         try:
-            reply = await self._threads.run(answer.endpoint, self._http_request(request, caller, body))
+            given = self._http_request(request, caller, body)
+            reply = await self._threads.run(answer.endpoint, given, asks_store=answer.asks_store)
         except Refused as refused:
             reply = reply_text(str(refused), refused.status)
         except asyncio.CancelledError:  # its thread goes on until what it waits for is closed
@@ -191,7 +194,8 @@ class Application:
         except IllegalOperation as error:
             reply = reply_text(str(error), 400)
         except BookKeeperError as error:
-            reply = reply_text(str(error), 500)
+            unavailable = isinstance(error, MetadataStoreError) and not isinstance(error, StoreFull)
+            reply = reply_text(str(error), 503 if unavailable else 500)
         if answer.need.role is not None and answer.need.role >= Role.OPERATE:
             path, done = request.url.path, reply.status < 400
             described = of_http(path, request.query_params, body, done=done)

@@ -4,12 +4,14 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from bookie.client.wire.bookie_space import BookieInfo
 from bookie.errors import MetadataStoreError
 from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.metadata.bookies.states import BookieState, bookie_states
+from bookie.metadata.patience import carried
 from bookie_admin.bookie_calls import client_settings, security_of, space
 from bookie_admin.http.request import HttpRequest, Refused, Reply, reply_json
 
@@ -79,7 +81,8 @@ def spaces(request: HttpRequest, bookies: list[str]) -> dict[str, BookieInfo | s
         return space(request.control.metadata, bookie, timeout_s, security)
 
     with ThreadPoolExecutor(max(1, min(len(bookies), AT_A_TIME)), thread_name_prefix="http-ask") as pool:
-        return dict(zip(bookies, pool.map(one, bookies), strict=True))
+        asked = [pool.submit(carried(partial(one, bookie))) for bookie in bookies]
+        return {bookie: answer.result() for bookie, answer in zip(bookies, asked, strict=True)}
 
 
 def _host(request: HttpRequest, bookie: str) -> str | None:

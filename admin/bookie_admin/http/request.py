@@ -1,13 +1,11 @@
-"""A request as endpoints see it, their replies, and the bounded threads that they run in.
+"""A request as endpoints see it, and their replies.
 
 An endpoint is a plain function `(HttpRequest) -> Reply`, which may block. It runs on `RequestThreads`; the event loop
 waits for it at most until the deadline. To refuse a request, an endpoint raises `Refused` or a BookKeeperError.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +21,6 @@ __all__ = [
     "Reply",
     "reply_json",
     "reply_text",
-    "RequestThreads",
     "SERVING",
     "TEXT",
     "told",
@@ -33,7 +30,6 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 SERVING = ("writable", "read-only")
 """The states in which a bookie is registered and serves requests."""
-WAITING_MAX = 64
 
 
 class Refused(Exception):
@@ -148,38 +144,3 @@ def reply_json(value: Any, status: int = 200) -> Reply:
 def told(control: Control) -> str:
     """Return the state of a bookie as a sentence, with what its start waits for."""
     return f"the bookie is {control.state}" + (f", and waits for {control.awaits}" if control.awaits else "")
-
-
-class RequestThreads:
-    """Threads for calls that block. At most `WAITING_MAX` calls wait for a thread; further ones are refused."""
-
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="http")
-        self._room = threads + WAITING_MAX
-        self._inside = 0  # used by the event loop only
-
-    async def run(self, endpoint: Endpoint, request: HttpRequest) -> Reply:
-        """Run an endpoint in a thread and return its reply. A call that has timed out still occupies its thread, and
-        is counted, until it returns.
-
-        Raises:
-            Refused: too many calls are waiting (503), or the endpoint takes too long (504).
-        """
-        if self._inside >= self._room:
-            raise Refused(503, "too many requests are waiting; retry in a moment")
-        self._inside += 1
-        future = asyncio.get_running_loop().run_in_executor(self._pool, endpoint, request)
-        future.add_done_callback(self._left)
-        try:
-            return await asyncio.wait_for(asyncio.shield(future), request.timeout_s)
-        except TimeoutError:
-            raise Refused(504, f"no answer within {request.timeout_s:g} s (httpServerRequestTimeoutMs)") from None
-
-    def close(self) -> None:
-        """Accept no further calls; those in progress end by themselves."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-    def _left(self, future: "asyncio.Future[Reply]") -> None:
-        self._inside -= 1
-        if not future.cancelled():
-            future.exception()  # the caller was told, or has gone

@@ -14,16 +14,21 @@ __all__ = ["Answer", "ROUTES"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The endpoint of a method of a path, and the role it needs. An endpoint without a role is a probe, which must not
-    block.
+    """The endpoint of a method of a path, the role it needs, and whether it asks the metadata store. An endpoint
+    without a role is a probe, which must not block.
     """
 
     endpoint: Endpoint
     need: Need
+    asks_store: bool
 
 
 def _probe(endpoint: Endpoint) -> dict[str, Endpoint]:
     return {"GET": endpoint}
+
+
+def _asks_store(endpoint: Endpoint) -> bool:
+    return endpoint.__module__.rpartition(".")[2] in ASKS_STORE or endpoint in ASK_STORE
 
 
 def _both(
@@ -79,7 +84,19 @@ ENDPOINTS: Mapping[str, Mapping[str, Endpoint]] = {
     "/api/console/recovery": _both(views.recovery),
 }
 
+ASKS_STORE = frozenset({"cluster", "ledgers", "logs", "recovery"})
+"""The modules whose endpoints ask the metadata store, all of them."""
+ASK_STORE = frozenset({
+    this_bookie.sanity, views.cluster, views.entries, views.ledger, views.ledgers, views.recovery
+})  # fmt: skip
+"""The endpoints of other modules that do. A change of the read-only mode does not count: it waits for the registration
+to follow, but has had its effect before.
+"""
+
 ROUTES: Mapping[str, Mapping[str, Answer]] = {
-    path: {method: Answer(endpoint, needed_by_route(method, path)) for method, endpoint in answers.items()}
+    path: {
+        method: Answer(endpoint, needed_by_route(method, path), _asks_store(endpoint))
+        for method, endpoint in answers.items()
+    }
     for path, answers in ENDPOINTS.items()
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 from bookie_admin.http.request import SERVING, HttpRequest, Refused, Reply, reply_json, reply_text
 from bookie_admin.sanity import sanity as sanity_test
+from bookie_admin.store_calls import share
 
 __all__ = [
     "change_configuration",
@@ -31,6 +32,8 @@ __all__ = [
 
 KINDS = {"journal": ("journal files", "journal"), "entrylog": ("entrylog files", "entry log"),
          "index": ("index files", "index")}  # fmt: skip
+MODE_S = 5.0
+"""How long a change of the mode waits for the registration to follow, at most."""
 
 
 def is_ready(request: HttpRequest) -> Reply:
@@ -66,7 +69,7 @@ def set_read_only(request: HttpRequest) -> Reply:
         raise Refused(400, "Bookie is in forceReadOnly mode, cannot transit to writable mode")
     if wish and given["readOnlyModeEnabled"] == "false":
         raise Refused(400, "Bookie is disabled ReadOnly mode, cannot transit to readOnly mode")
-    request.control.set_read_only(read_only=wish)
+    request.control.set_read_only(read_only=wish, within_s=share(request.timeout_s, MODE_S))
     return read_only(request)
 
 

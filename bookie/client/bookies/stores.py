@@ -15,6 +15,7 @@ from typing import Generic, ParamSpec, Self, TypeVar
 from bookie.client.event_loop.pages import Pages
 from bookie.errors import BookKeeperError, ClientClosed
 from bookie.metadata.driver import MetadataDriver, Subscription, Versioned
+from bookie.metadata.patience import carried
 from bookie.metadata.records.ledger_metadata import LedgerMetadata
 
 __all__ = ["MetadataStore", "on_loop"]
@@ -50,12 +51,13 @@ class MetadataStore:
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call of the driver on one of the store's threads. Raises ClientClosed, also if the interpreter
-        is exiting and its threads take no more calls.
+        is exiting and its threads take no more calls. The call waits for the store no longer than one of the caller's
+        thread would (`metadata.patience`).
         """
         if self._closed:
             raise ClientClosed("the metadata store was closed")
         try:
-            running = asyncio.get_running_loop().run_in_executor(self._pool, lambda: call(*args, **kwargs))
+            running = asyncio.get_running_loop().run_in_executor(self._pool, carried(partial(call, *args, **kwargs)))
         except RuntimeError as error:
             raise ClientClosed(f"the metadata store cannot be asked any more: {error}") from error
         return await running

@@ -23,7 +23,8 @@ HTTP = Group(
         Key("httpServerTlsEnable", "http.tls", bool, "false", "Serve only HTTPS, with the certificate of"
             " `adminTlsCertificatePath`."),
         Key("httpServerThreads", "http.threads", int, "8", "Maximum number of requests that wait for disks, stores and"
-            " other bookies at a time.", low=2, high=64),
+            " other bookies at a time. A quarter is kept for requests that do not need the metadata store.",
+            low=2, high=64),
         Key("httpServerRequestTimeoutMs", "http.request_timeout_ms", int, "30000", "A request that takes longer is"
             " answered with 504.", low=100, high=3_600_000, unit="ms"),
         Key("httpServerMaxConnections", "http.connections_max", int, "256", "Maximum number of connections; at the"
