@@ -8,11 +8,13 @@ from concurrent.futures import Future, InvalidStateError
 from typing import Any
 
 from bookie._fast.client.write_window import Add
-from bookie.errors import RequestTimeout
+from bookie.errors import ClientClosed, RequestTimeout
 
 __all__ = ["Append", "finished"]
 
 _making = threading.Lock()
+_forks = 0
+"""How often this process was forked from one that had this module."""
 
 
 class Append(Future[int]):
@@ -24,8 +26,13 @@ class Append(Future[int]):
     # Most adds are only counted or waited for. What a future needs besides is made when it is first used: it costs
     # more than the add.
 
+    _born = 0
+    """`_forks` when it was made: nothing in a forked child ends an add of the parent's."""
+
     def __init__(self, add: Add) -> None:
         self._add = add
+        if _forks:
+            self._born = _forks
 
     def __getattr__(self, name: str) -> Any:
         if name not in {"_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"}:
@@ -67,8 +74,10 @@ class Append(Future[int]):
 
         Raises:
             RequestTimeout: The add was not acknowledged within `timeout`. It may be acknowledged later.
+            ClientClosed: The client was closed, or this is a forked child of the process that added the entry.
             BookKeeperError: The error that ended the add; `WriteHandle.append` lists them.
         """
+        self._refuse_in_child()
         return finished(self._add, timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -82,7 +91,9 @@ class Append(Future[int]):
 
         Raises:
             RequestTimeout: The add has not ended within `timeout`.
+            ClientClosed: This is a forked child of the process that added the entry, where it cannot end.
         """
+        self._refuse_in_child()
         _wait(self._add, timeout)
         try:
             self._add.result()
@@ -101,6 +112,13 @@ class Append(Future[int]):
     def __repr__(self) -> str:
         state = "pending" if not self.done() else "acknowledged" if self.exception() is None else "failed"
         return f"<Append of ledger {self._add.window.ledger}, entry {self._add.entry}, {state}>"
+
+    def _refuse_in_child(self) -> None:
+        if self._born != _forks and not self._add.done():
+            raise ClientClosed(
+                f"ledger {self._add.window.ledger}, entry {self._add.entry}: process {os.getpid()} was forked from the"
+                " client's before the add ended: wait for it there"
+            )
 
     def _settle(self) -> None:
         with contextlib.suppress(InvalidStateError):  # it was settled before
@@ -140,8 +158,9 @@ def _wait(add: Add, timeout: float | None) -> None:
 
 
 def _forked() -> None:
-    global _making  # noqa: PLW0603 - the thread that held it does not exist in the forked child
+    global _making, _forks  # noqa: PLW0603 - the thread that held the lock does not exist in the forked child
     _making = threading.Lock()
+    _forks += 1
 
 
 os.register_at_fork(after_in_child=_forked)

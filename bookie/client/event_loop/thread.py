@@ -229,6 +229,14 @@ class LoopThread:
         self._refusal = ClientClosed(
             f"process {os.getpid()} was forked from the client's: open another BookKeeper in it"
         )
+        for future in list(self._calls):
+            # Another thread may have held its lock, and what it would call or wake is the parent's.
+            future._condition = threading.Condition()
+            future._done_callbacks.clear()  # type: ignore[attr-defined]
+            future._waiters.clear()
+            with contextlib.suppress(InvalidStateError):
+                future.set_exception(self._refused())
+        self._calls.clear()
 
     def _refused(self) -> BookKeeperError:
         return type(self._refusal)(str(self._refusal))
