@@ -25,6 +25,7 @@ from bookie.errors import (
     NoSuchEntry,
     NoSuchLedger,
     NoSuchLedgerMetadata,
+    RequestTimeout,
     UnauthorizedAccess,
 )
 from bookie.metadata.key_value.keys import KeyAbsent, KeyExists, SessionExpired, StoreFull, VersionConflict
@@ -52,6 +53,7 @@ STATUS_OF: dict[type[BookKeeperError], grpc.StatusCode] = {
     NoSuchLedger: grpc.StatusCode.NOT_FOUND,
     NoSuchLedgerMetadata: grpc.StatusCode.NOT_FOUND,
     NoSuchEntry: grpc.StatusCode.NOT_FOUND,
+    RequestTimeout: grpc.StatusCode.DEADLINE_EXCEEDED,
     UnauthorizedAccess: grpc.StatusCode.FAILED_PRECONDITION,
     DigestMismatch: grpc.StatusCode.DATA_LOSS,
     DataUnknown: grpc.StatusCode.DATA_LOSS,

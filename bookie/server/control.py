@@ -34,6 +34,8 @@ __all__ = [
     "StartupCheck",
 ]
 
+FLUSH_WAIT_S = 300.0
+"""How long a flush on request is waited for, in seconds."""
 MODE_WAIT_S = 10.0
 """How long a change of the operator's mode waits for the registration to follow, in seconds."""
 GROUP = "bookie.planes"
@@ -150,9 +152,9 @@ class Control(Protocol):
     def note_sanity(self, *, passed: bool) -> None:
         """Record the result of a test through the bookie's own data port."""
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, within_s: float = FLUSH_WAIT_S) -> None:
         """Flush the write caches now; return when the mark has moved. Raises IllegalOperation if that
-        failed.
+        failed, and RequestTimeout if it has not ended within `within_s` seconds; it goes on.
         """
 
     def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:

@@ -27,6 +27,7 @@ from bookie.metrics.family import Family
 from bookie.server.checking import Port, check_parts, check_ports
 from bookie.server.configuration.settings import Settings, TlsSettings
 from bookie.server.control import (
+    FLUSH_WAIT_S,
     MODE_WAIT_S,
     BookieDirectories,
     Plane,
@@ -223,9 +224,9 @@ class Bookie:
         """Yield every file once."""
         return list_files([current(one) for part in self.directories for one in part])
 
-    def checkpoint(self) -> None:
-        """Flush the write caches now. Raises IllegalOperation if not everything could be flushed."""
-        if self._storage.checkpoint():
+    def checkpoint(self, within_s: float = FLUSH_WAIT_S) -> None:
+        """Flush the write caches. Raises IllegalOperation if that failed, RequestTimeout if it takes longer."""
+        if self._storage.checkpoint(within_s):
             return
         self.disks.check()  # so that the state shows a full disk, too
         if full := ", ".join(map(str, sorted(self._storage.full_directories()))):

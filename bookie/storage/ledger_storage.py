@@ -26,7 +26,7 @@ from bookie._fast.store.read_pool import ReadPoolWorkers
 from bookie._fast.store.read_pool import bytes_max as read_pool_bytes
 from bookie._fast.store.storage import DirectoryStore, StorageEngine
 from bookie.durable import make_directories, sync_directory
-from bookie.errors import StartRefused
+from bookie.errors import RequestTimeout, StartRefused
 from bookie.metrics.family import Labels
 from bookie.storage.backlog import BacklogNews, backlog_limits
 from bookie.storage.bad_files import has_sound_index, refuse_meta_pages, tell_bad_logs
@@ -346,10 +346,13 @@ class LedgerStorage:
         else:
             self.flushed = synced
 
-    def checkpoint(self) -> bool:
+    def checkpoint(self, within_s: float = float("inf")) -> bool:
         """Flush everything that was added before the call and move the mark. Return False if the disk is full."""
         assert self.checkpoints is not None
-        return self.checkpoints.checkpoint()
+        try:
+            return self.checkpoints.checkpoint(within_s)
+        except TimeoutError as error:
+            raise RequestTimeout(str(error)) from None
 
     def collectors(self) -> list[DirectoryCollector]:
         """Return the collectors for garbage collection, one per ledger directory. Its thread must end before `stop`."""

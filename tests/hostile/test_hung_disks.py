@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from bookie._fast.store.direct import Direct
+from bookie.errors import RequestTimeout
 from bookie.pb import wire_pb2 as wire
 from bookie.storage.settings import MIB
 from tests.fixtures.faults import go_on
@@ -84,6 +85,8 @@ def test_a_hung_directory_keeps_no_other_one_from_its_flushes(tmp_path: Path, fa
         peer.send(*(add(HUNG, entry, bytes(10_000)) for entry in range(40)))
         assert {peer.answer().code for _ in range(40)} == {0}
         assert faulty.wait_hit(stall, PATIENCE_S)
+        with pytest.raises(RequestTimeout, match="and goes on"):
+            bookie.storage.checkpoint(0.1)
         calm(peer, range(1000))
         assert sum(log.stat().st_size for log in (directories[0] / "current").glob("*.log")) > 6 * MIB
         go_on()

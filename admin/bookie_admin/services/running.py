@@ -19,7 +19,7 @@ from bookie.metadata.bookies.service_info import parse_service_info
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import add_BookieServicer_to_server
 from bookie.server.configuration.errors import one_line
-from bookie.server.control import MODE_WAIT_S, Control
+from bookie.server.control import FLUSH_WAIT_S, MODE_WAIT_S, Control
 from bookie_admin.sanity import sanity
 from bookie_admin.services.streaming import changes
 from bookie_admin.store_calls import briefly, share_of
@@ -111,8 +111,8 @@ class RunningService:
         self._control.set_read_only(read_only=request.read_only, within_s=share_of(context, MODE_WAIT_S))
         return self._state()
 
-    def Flush(self, _request: pb.FlushRequest, _context: grpc.ServicerContext) -> pb.LastMarks:  # noqa: N802
-        self._control.checkpoint()
+    def Flush(self, _request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.LastMarks:  # noqa: N802
+        self._control.checkpoint(share_of(context, FLUSH_WAIT_S))
         return self._marks()
 
     def WriteClose(  # noqa: N802

@@ -1,5 +1,5 @@
 """Checkpoints: all directories are flushed at the same time, and each then gets its mark."""
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from bookie._fast.base.crash_steps cimport STEP_MARKED, STEP_MARK_WRITTEN, STEP_TRIMMED, step
@@ -316,19 +316,30 @@ cdef class Checkpointer:
                 if status != OK and status != NO_SPACE:
                     rest(stores)
 
-    def checkpoint(self) -> bool:
-        """Request a checkpoint of everything until now, wait for the flush thread to run it, and return its success."""
+    def checkpoint(self, double within_s=float("inf")) -> bool:
+        """Request a checkpoint of everything until now, wait for the flush thread to run it, and return its success.
+
+        Raises TimeoutError if it has not ended within `within_s` seconds; it goes on.
+        """
         cdef Storage* stores = self.stores
         cdef int64_t mine
-        cdef bint succeeded
+        cdef int64_t deadline = INT64_MAX if within_s > 1e9 else now_ns() + <int64_t>(within_s * 1e9)
+        cdef bint succeeded, ended
         with nogil:
             stores_request_flush(stores)
             pthread_mutex_lock(&stores.flush_lock)
             mine = stores.flush_requests
-            while stores.flush_served < mine and not stores.stopping and not fatal_is_set():
+            while (
+                stores.flush_served < mine and not stores.stopping and not fatal_is_set() and now_ns() < deadline
+            ):
                 cond_wait_until(&stores.flush_done, &stores.flush_lock, now_ns() + 100000000)
             succeeded = stores.flush_succeeded >= mine
+            ended = stores.flush_served >= mine or stores.stopping or fatal_is_set()
             pthread_mutex_unlock(&stores.flush_lock)
+        if not ended:
+            raise TimeoutError(
+                f"the flush has not ended within {within_s:g} s and goes on: a disk is slow or hangs; ask again later"
+            )
         return succeeded and not fatal_is_set()
 
     def take_put_off(self) -> list[tuple[int, str]]:
