@@ -193,7 +193,7 @@ def recovery(request: HttpRequest) -> Reply:
 
 def checkpoint(request: HttpRequest) -> Reply:
     """Flush the write caches."""
-    request.control.checkpoint()
+    request.control.checkpoint(request.timeout_s)
     return reply_json("Flushed")
 
 

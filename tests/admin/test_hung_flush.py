@@ -1,0 +1,48 @@
+"""Flushes on request while a ledger disk hangs: their callers are told, and keep no thread from others."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+
+from bookie.admin_port.channel import AdminAccess, open_channel
+from bookie.pb import bookie_service_pb2 as pb
+from bookie.pb.bookie_service_pb2_grpc import BookieStub
+from tests.crash.planned import PlannedBookie
+from tests.fixtures.ports import free_port
+from tests.server.test_lifecycle import add
+
+pytest.importorskip("bookie._fast.testing.faulty", reason="build with BOOKIE_FAULTS=1")
+pytestmark = pytest.mark.leaks("gRPC keeps its own threads and their descriptors as long as the process lives")
+
+CALL_S = 6.0
+WAIT_S = 60.0
+AT_A_TIME = 40
+"""Less than the threads of the admin port, so that none is refused; twice as many are made."""
+
+
+@pytest.fixture
+def hung(tmp_path: Path) -> Iterator[PlannedBookie]:
+    """A bookie with one add that cannot be flushed, since the first write to an entry log never returns."""
+    bookie = PlannedBookie(tmp_path, {"adminPort": str(free_port()), "flushInterval": "3600000"}, {"faults": True})
+    bookie.control = True
+    bookie.start()
+    bookie.order(plan={"op": "pwritev", "action": "STALL", "suffix": ".log"})
+    with socket.create_connection(bookie.address) as connection:
+        assert add(connection, 1, 0, b"x") == 0
+    yield bookie
+    bookie.kill()
+
+
+def test_flushes_of_a_disk_that_hangs_keep_no_thread(hung: PlannedBookie) -> None:
+    """More flushes than the port has threads are asked for, and each of their callers hears that it goes on."""
+    with open_channel(hung.admin, AdminAccess()) as channel:
+        stub = BookieStub(channel)  # type: ignore[no-untyped-call]
+        for _ in range(2):
+            asked = [stub.Flush.future(pb.FlushRequest(), timeout=CALL_S) for _ in range(AT_A_TIME)]
+            said = [one.exception(WAIT_S) for one in asked]
+            assert {one.code() for one in said} == {grpc.StatusCode.DEADLINE_EXCEEDED}
+            assert any("goes on" in one.details() for one in said)
+        assert stub.GetLastMarks(pb.GetLastMarksRequest(), timeout=WAIT_S).marks
