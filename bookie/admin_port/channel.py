@@ -170,6 +170,12 @@ class _Unregistered(grpc.Channel):  # type: ignore[misc]  # gRPC ships no types
     def close(self) -> None:
         self._channel.close()
 
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     # The methods below are called with the method's name, two functions that convert, and whether to register it.
 
     def unary_unary(self, *method: Any, _registered_method: bool = False, **how: Any) -> Any:

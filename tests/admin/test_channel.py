@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
+from bookie.admin_port.channel import AdminAccess, open_channel
+from bookie.pb import metadata_service_pb2 as pb
+from bookie.pb.metadata_service_pb2_grpc import MetadataStoreStub
 from tests.fixtures.bookies import ROOT
 
 CALLS_ON_A_CLOSED_CHANNEL = """
@@ -20,6 +25,15 @@ for method, request in ((stub.Get, store.GetRequest()), (stub.Watch, store.Watch
     except ValueError as error:
         print(error)  # which differs between the two
 """
+
+
+def test_a_channel_ends_with_its_block() -> None:
+    """Also one whose caller is known by a certificate, and sends no token."""
+    for access in (AdminAccess(), AdminAccess(certificate="not read without TLS")):
+        with open_channel("127.0.0.1:1", access) as channel:
+            stub = MetadataStoreStub(channel)  # type: ignore[no-untyped-call]
+        with pytest.raises(ValueError, match="closed channel"):
+            stub.Get(pb.GetRequest())
 
 
 def test_calls_on_a_closed_channel_fail() -> None:
