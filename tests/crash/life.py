@@ -77,8 +77,9 @@ def dies_in_replay(bookie: PlannedBookie, step: int) -> bool:
     ready = bookie.launch()
     del bookie.plan["step"]
     with os.fdopen(ready) as line:
-        said, _, _ = select.select([ready], [], [], PATIENCE_S)
-        served = line.readline() if said else "nothing"
+        readable, _, _ = select.select([ready], [], [], PATIENCE_S)
+        assert readable, f"the start neither came to step {step} nor ended:\n{bookie.log_text()[-2000:]}"
+        served = line.readline()
     if served:
         bookie.kill()
         return False

@@ -97,16 +97,16 @@ def die_at_step(
     history = History()
     load = Load(history, random.Random(step))
     with watched(bookie, history) as violations:
-        for _ in range(REPLAYS if in_replay else 1):
+        for _ in range(REPLAYS):
             bookie.control = True
             start_and_verify(bookie, load)
             load.run(bookie.address, lambda: die(bookie, load, lambda: bookie.order(step=step)))
             history.nemesis("kill")
             bookie.control = False
-            if in_replay and dies_in_replay(bookie, step):
+            if not in_replay or dies_in_replay(bookie, step):
                 break
         else:
-            assert not in_replay, f"no start came to step {step}:\n{bookie.log_text()[-2000:]}"
+            raise AssertionError(f"no start came to step {step}:\n{bookie.log_text()[-2000:]}")
         end_well(bookie, load)
     assert load.acknowledged
     return violations

@@ -15,7 +15,7 @@ from tests.crash.life import (
 )
 from tests.crash.load import Load
 from tests.crash.peer import NO_ENTRY, NO_LEDGER, OK, READ_ONLY, Peer
-from tests.crash.planned import watched
+from tests.crash.planned import PlannedBookie, watched
 from tests.crash.small_disk import SmallDisk
 from tests.history.checker import Violation
 from tests.history.events import History
@@ -31,10 +31,8 @@ HELD_BACK_BYTES = 96 << 20
 
 def fill_a_small_disk(directory: Path, disk: SmallDisk, settings: dict[str, str]) -> list[Violation]:
     """Fill a separate file system under the directories that `settings` puts there (B15)."""
-    bookie = new_bookie(directory, settings, {}, "")
-    bookie.within = disk.enter
-    history = History()
-    load = Load(history, random.Random(str(settings)))
+    bookie, load = _on(disk, directory, settings)
+    history = load.history
 
     def fill_and_free() -> None:
         load.go_on()
@@ -55,10 +53,8 @@ def die_on_a_full_disk(directory: Path, disk: SmallDisk, settings: dict[str, str
     """Kill the bookie while its disk is full, and again after a start on the full disk: it serves what it has,
     read-only, denies nothing, and becomes writable by itself when there is room (B7, B15).
     """
-    bookie = new_bookie(directory, settings, {}, "")
-    bookie.within = disk.enter
-    history = History()
-    load = Load(history, random.Random(str(settings)))
+    bookie, load = _on(disk, directory, settings)
+    history = load.history
 
     def fill_and_die() -> None:
         load.go_on()
@@ -93,10 +89,8 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
     """One of two ledger directories is full for long, while the writers of the other continue: the journal stays
     bounded, over kills at any time, even of a process that started on the full disk, and nothing is lost (B7, B15).
     """
-    bookie = new_bookie(directory, settings, {}, "")
-    bookie.within = disk.enter
-    history = History()
-    load = Load(history, random.Random(str(settings)))
+    bookie, load = _on(disk, directory, settings)
+    history = load.history
     files = directory / "journal" / "current"
     sizes = []
 
@@ -133,6 +127,12 @@ def hold_back_the_journal(directory: Path, disk: SmallDisk, settings: dict[str, 
     assert "more entries than fit into memory" not in bookie.log_text()
     assert max(sizes) <= HELD_BACK_BYTES, sizes
     return violations
+
+
+def _on(disk: SmallDisk, directory: Path, settings: dict[str, str]) -> tuple[PlannedBookie, Load]:
+    bookie = new_bookie(directory, settings, {}, "")
+    bookie.within = disk.enter
+    return bookie, Load(History(), random.Random(str(settings)))
 
 
 def _bytes_in(directory: Path) -> int:
