@@ -236,7 +236,7 @@ def _reporting_errors(call: Callable[[], Any], context: grpc.ServicerContext, me
         return call()
     except BookKeeperError as error:
         code = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), grpc.StatusCode.INTERNAL)
-        if code is grpc.StatusCode.UNAVAILABLE:
+        if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             context.set_trailing_metadata((TOLD,))
         context.abort(code, one_line(error))
     except OSError as error:

@@ -25,8 +25,8 @@ retry.
 """
 
 TOLD = ("bookie-told", "1")
-"""Trailing metadata of an UNAVAILABLE response by which the bookie itself says what is out of reach, such as its
-metadata store, so that the caller knows that the bookie is not.
+"""Trailing metadata of an UNAVAILABLE or DEADLINE_EXCEEDED response by which the bookie itself says what is out of
+reach, such as its metadata store, or has not ended, such as a flush, so that the caller knows that the bookie answers.
 """
 
 ROLES = ("admin", "operate", "read-data", "read", "metrics")

@@ -231,7 +231,7 @@ class Bookie:
         self.disks.check()  # so that the state shows a full disk, too
         if full := ", ".join(map(str, sorted(self._storage.full_directories()))):
             raise IllegalOperation(f"no space for what was to be flushed in {full}, which the journal keeps; free some")
-        raise IllegalOperation("not everything could be flushed; the journal keeps the rest, and the log says why")
+        raise IllegalOperation("not all was flushed, the journal keeps the rest: the log says why, or the bookie stops")
 
     def set_read_only(self, *, read_only: bool, within_s: float = MODE_WAIT_S) -> None:
         """Set or clear the operator's read-only mode, and wait until the registration shows the mode of the bookie.

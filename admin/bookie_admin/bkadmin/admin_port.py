@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation, MetadataStoreError
+from bookie.errors import BookieUnavailable, BookKeeperError, IllegalOperation, MetadataStoreError, RequestTimeout
 from bookie_admin.bkadmin.options import settings_of, token_file_of, with_configuration, with_timeout
 from bookie_admin.bkadmin.profiles import from_profile
 
@@ -122,6 +122,8 @@ class Asking:
 
         Raises:
             BookieUnavailable: the bookie cannot be reached, or did not answer within the timeout.
+            MetadataStoreError: the bookie's metadata store did not answer it.
+            RequestTimeout: what was asked for has not ended in that time.
             IllegalOperation: the bookie refused the request.
         """
         import grpc  # noqa: PLC0415
@@ -177,7 +179,8 @@ class Asking:
         code, said = error.code(), " ".join((error.details() or "").split())
         where = f"admin port {self._target}"
         if TOLD in (error.trailing_metadata() or ()):
-            return MetadataStoreError(f"{where}: {said}")
+            told = RequestTimeout if code is grpc.StatusCode.DEADLINE_EXCEEDED else MetadataStoreError
+            return told(f"{where}: {said}")
         if code is grpc.StatusCode.UNAVAILABLE:
             return BookieUnavailable(f"{where}: {_unreachable(said, self._access)}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:

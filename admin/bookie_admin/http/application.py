@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from bookie.errors import BookKeeperError, IllegalOperation, MetadataStoreError, NoSuchLedgerMetadata
+from bookie.errors import BookKeeperError, IllegalOperation, MetadataStoreError, NoSuchLedgerMetadata, RequestTimeout
 from bookie.metadata.key_value.keys import StoreFull
 from bookie.server.control import Control
 from bookie_admin.access import Access, Caller, NotAuthenticated, RoleMissing, audit
@@ -47,6 +47,14 @@ HEADERS = {
 PROBER = Caller("anybody", Role.METRICS)
 """The caller of probes, which need no credentials."""
 UNKNOWN = Caller("unknown", Role.METRICS)
+STATUS_OF: dict[type[BookKeeperError], int] = {
+    IllegalOperation: 400,
+    NoSuchLedgerMetadata: 404,
+    StoreFull: 500,
+    MetadataStoreError: 503,
+    RequestTimeout: 504,
+}
+"""All other errors are answered with 500."""
 STOPPING = "the bookie is stopping, and did not wait for this request"
 log = logging.getLogger(__name__)
 
@@ -189,13 +197,9 @@ class Application:
             reply = reply_text(str(refused), refused.status)
         except asyncio.CancelledError:  # its thread goes on until what it waits for is closed
             reply = reply_text(f"{STOPPING}; whether it had an effect is not known", 503)
-        except NoSuchLedgerMetadata as error:
-            reply = reply_text(str(error), 404)
-        except IllegalOperation as error:
-            reply = reply_text(str(error), 400)
         except BookKeeperError as error:
-            unavailable = isinstance(error, MetadataStoreError) and not isinstance(error, StoreFull)
-            reply = reply_text(str(error), 503 if unavailable else 500)
+            status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
+            reply = reply_text(str(error), status)
         if answer.need.role is not None and answer.need.role >= Role.OPERATE:
             path, done = request.url.path, reply.status < 400
             described = of_http(path, request.query_params, body, done=done)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from bookie.errors import RequestTimeout
 from bookie.metadata.patience import NoAnswer, at_most
 from bookie_admin.http.request import HttpRequest, Refused, Reply
 from bookie_admin.store_calls import STORE_S, share
@@ -83,10 +84,13 @@ class RequestThreads:
         Raises:
             Refused: too many calls are waiting (503), or the endpoint takes too long (504).
             NoAnswer: it waited for a thread while others waited for the metadata store in vain.
+            RequestTimeout: the endpoint says itself what has not ended.
         """
         lane = self._asking if asks_store else self._own
         try:
             return await asyncio.wait_for(self._run(lane, partial(_briefly, endpoint, request)), request.timeout_s)
+        except RequestTimeout:
+            raise
         except TimeoutError:
             raise Refused(504, f"no answer within {request.timeout_s:g} s (httpServerRequestTimeoutMs)") from None
 

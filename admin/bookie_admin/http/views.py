@@ -16,12 +16,14 @@ from bookie.metadata.bookies.service_info import VERSION_PROPERTY, readable_serv
 from bookie.metadata.bookies.states import BookieState, bookie_states
 from bookie.server.configuration.key import Key
 from bookie.server.configuration.keys import KEYS
+from bookie.server.control import FLUSH_WAIT_S
 from bookie_admin.http.cluster import cluster_info_of, spaces
 from bookie_admin.http.ledgers import as_java, read_entries
 from bookie_admin.http.racks import racks_of
 from bookie_admin.http.recovery import marks_of
 from bookie_admin.http.request import HttpRequest, Reply, reply_json
 from bookie_admin.http.searching import search
+from bookie_admin.store_calls import WHOLE_SHARE, share
 
 __all__ = ["bookie", "checkpoint", "cluster", "configuration", "entries", "ledger", "ledgers", "metrics", "recovery"]
 
@@ -193,7 +195,7 @@ def recovery(request: HttpRequest) -> Reply:
 
 def checkpoint(request: HttpRequest) -> Reply:
     """Flush the write caches."""
-    request.control.checkpoint(request.timeout_s)
+    request.control.checkpoint(share(request.timeout_s, FLUSH_WAIT_S, WHOLE_SHARE))
     return reply_json("Flushed")
 
 

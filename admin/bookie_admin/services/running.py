@@ -22,7 +22,7 @@ from bookie.server.configuration.errors import one_line
 from bookie.server.control import FLUSH_WAIT_S, MODE_WAIT_S, Control
 from bookie_admin.sanity import sanity
 from bookie_admin.services.streaming import changes
-from bookie_admin.store_calls import briefly, share_of
+from bookie_admin.store_calls import WHOLE_SHARE, briefly, share_of
 
 __all__ = ["RunningService"]
 
@@ -112,7 +112,7 @@ class RunningService:
         return self._state()
 
     def Flush(self, _request: pb.FlushRequest, context: grpc.ServicerContext) -> pb.LastMarks:  # noqa: N802
-        self._control.checkpoint(share_of(context, FLUSH_WAIT_S))
+        self._control.checkpoint(share_of(context, FLUSH_WAIT_S, WHOLE_SHARE))
         return self._marks()
 
     def WriteClose(  # noqa: N802

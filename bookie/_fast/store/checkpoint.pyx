@@ -338,7 +338,7 @@ cdef class Checkpointer:
             pthread_mutex_unlock(&stores.flush_lock)
         if not ended:
             raise TimeoutError(
-                f"the flush has not ended within {within_s:g} s and goes on: a disk is slow or hangs; ask again later"
+                f"the flush has not ended within {within_s:.3g} s and goes on: a disk is slow or hangs; ask again later"
             )
         return succeeded and not fatal_is_set()
 

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -10,6 +11,8 @@ import pytest
 from bookie.admin_port.channel import AdminAccess, open_channel
 from bookie.pb import bookie_service_pb2 as pb
 from bookie.pb.bookie_service_pb2_grpc import BookieStub
+from tests.admin.bkadmin.conftest import BkAdmin
+from tests.admin.http.conftest import Port
 from tests.crash.planned import PlannedBookie
 from tests.fixtures.ports import free_port
 from tests.server.test_lifecycle import add
@@ -26,14 +29,24 @@ AT_A_TIME = 40
 @pytest.fixture
 def hung(tmp_path: Path) -> Iterator[PlannedBookie]:
     """A bookie with one add that cannot be flushed, since the first write to an entry log never returns."""
-    bookie = PlannedBookie(tmp_path, {"adminPort": str(free_port()), "flushInterval": "3600000"}, {"faults": True})
+    settings = {
+        "adminPort": str(free_port()),
+        "flushInterval": "3600000",
+        "httpServerEnabled": "true",
+        "httpServerPort": str(free_port()),
+        "httpServerRequestTimeoutMs": "5000",
+        "httpServerThreads": "2",
+    }
+    bookie = PlannedBookie(tmp_path, settings, {"faults": True})
     bookie.control = True
-    bookie.start()
-    bookie.order(plan={"op": "pwritev", "action": "STALL", "suffix": ".log"})
-    with socket.create_connection(bookie.address) as connection:
-        assert add(connection, 1, 0, b"x") == 0
-    yield bookie
-    bookie.kill()
+    try:
+        bookie.start()
+        bookie.order(plan={"op": "pwritev", "action": "STALL", "suffix": ".log"})
+        with socket.create_connection(bookie.address) as connection:
+            assert add(connection, 1, 0, b"x") == 0
+        yield bookie
+    finally:
+        bookie.kill()
 
 
 def test_flushes_of_a_disk_that_hangs_keep_no_thread(hung: PlannedBookie) -> None:
@@ -46,3 +59,21 @@ def test_flushes_of_a_disk_that_hangs_keep_no_thread(hung: PlannedBookie) -> Non
             assert {one.code() for one in said} == {grpc.StatusCode.DEADLINE_EXCEEDED}
             assert any("goes on" in one.details() for one in said)
         assert stub.GetLastMarks(pb.GetLastMarksRequest(), timeout=WAIT_S).marks
+
+
+def test_a_flush_by_command_says_that_it_goes_on(hung: PlannedBookie, bkadmin: BkAdmin) -> None:
+    """The bookie has answered, so the command does not blame its own patience."""
+    done = bkadmin("flush", "--admin", hung.admin, "--timeout", "3")
+    assert done.code != 0, done
+    assert "the flush has not ended within 2.7 s and goes on" in done.err
+
+
+def test_flushes_over_http(hung: PlannedBookie) -> None:
+    """More flushes than the port has threads hear it as well, and the threads serve others afterwards."""
+    port = Port(hung.planes["http"])
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(port.put, "/api/console/checkpoint") for _ in range(4)]
+        said = [one.result() for one in asked]
+    assert {one.status for one in said} == {504}
+    assert sum("goes on" in one.text for one in said) >= 2
+    assert port.get("/api/v1/bookie/state").status == 200
