@@ -1,13 +1,15 @@
 """Adds without a time limit to bookies that accept connections and never answer: whoever gives up is not held."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 
 from bookie.client import BookKeeper as ThreadsBookKeeper
 from bookie.client.aio import BookKeeper
-from bookie.errors import ClientClosed, LedgerClosed
+from bookie.client.bookies.client import BookieClient
+from bookie.errors import ClientClosed, LedgerClosed, NoSuchEntry, NoSuchLedger
 from tests.fixtures.bookies import BookieProcess
 
 pytestmark = pytest.mark.thorough
@@ -26,10 +28,19 @@ def silent(cluster: list[BookieProcess]) -> Iterator[None]:
         bookie.thaw()
 
 
+async def stored(bookie: str, ledger: int, entry: int) -> None:
+    """Wait until the bookie that answers has an entry, which was sent to the others at the same time."""
+    async with BookieClient() as client, asyncio.timeout(WAIT_S):
+        while True:
+            with contextlib.suppress(NoSuchLedger, NoSuchEntry):
+                await client.read(bookie, ledger, entry)
+                return
+
+
 @WIRE
 @pytest.mark.parametrize("how", ["close", "cancel", "stop"])
 @pytest.mark.usefixtures("silent")
-def test_asyncio(uri: str, v2: bool, how: str) -> None:
+def test_asyncio(uri: str, cluster: list[BookieProcess], v2: bool, how: str) -> None:
     """Closing the ledger or the client ends pending adds; a cancelled add ends at once, and neither close waits."""
 
     async def scenario() -> None:
@@ -37,7 +48,7 @@ def test_asyncio(uri: str, v2: bool, how: str) -> None:
         await bk.start()
         ledger = await bk.create_ledger(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2)
         adds = [asyncio.ensure_future(ledger.append(b"0")), ledger.append_async(b"1")]
-        await asyncio.sleep(0.2)
+        await stored(cluster[0].id, ledger.id, 1)
         assert not any(add.done() for add in adds)
         async with asyncio.timeout(WAIT_S):
             if how == "cancel":
