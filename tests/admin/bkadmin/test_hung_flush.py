@@ -1,5 +1,6 @@
 """Flushes on request while a ledger disk hangs: their callers are told, and keep no thread from others."""
 
+import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,7 +66,7 @@ def test_a_flush_by_command_says_that_it_goes_on(hung: PlannedBookie, bkadmin: B
     """The bookie has answered, so the command does not blame its own patience."""
     done = bkadmin("flush", "--admin", hung.admin, "--timeout", "3")
     assert done.code != 0, done
-    assert "the flush has not ended within 2.7 s and goes on" in done.err
+    assert re.search(r"the flush has not ended within [12]\.?\d* s and goes on", done.err), done
 
 
 def test_flushes_over_http(hung: PlannedBookie) -> None:
