@@ -120,6 +120,45 @@ def test_a_flush_that_finds_nothing_to_do_ends_beside_one_that_hangs(tmp_path: P
         direct.close()
 
 
+def test_a_directory_that_hangs_when_it_is_flushed_again_keeps_no_other_one_from_its_flushes(
+    tmp_path: Path, faulty: ModuleType
+) -> None:
+    """The first flush of a checkpoint is done in a directory, which is flushed again for room because another one is
+    slow; then the slow one is done, and the second flush hangs.
+    """
+    directories = tmp_path / "calm", tmp_path / "hung"
+    log = "hung/current/0.log"
+    with (
+        local_bookie(
+            tmp_path,
+            files=faulty.FaultyFiles(),
+            ledger_directories=directories,
+            throttle_ms_max=20_000,
+            flush_interval_ms=3_600_000,
+            write_cache_bytes=2 * MIB,
+            flush_bytes=MIB // 4,
+        ) as bookie,
+        bookie.peer() as peer,
+    ):
+        peer.send(add(HUNG, 0, b"x"), add(CALM, 0, b"x"))
+        assert {peer.answer().code for _ in range(2)} == {0}
+        slow = faulty.plan("pwritev", "STALL", suffix="calm/current/0.log")
+        with pytest.raises(RequestTimeout):
+            bookie.storage.checkpoint(0)
+        assert faulty.wait_hit(slow, PATIENCE_S)
+        bookie.until("flushed_entries", lambda flushed: flushed == 1)
+        again = faulty.plan("pwritev", "STALL", suffix=log)
+        hung = faulty.plan("fdatasync", "STALL", suffix=log)
+        peer.send(*(add(HUNG, entry, bytes(10_000)) for entry in range(1, 50)))
+        assert {peer.answer().code for _ in range(49)} == {0}
+        assert faulty.wait_hit(again, PATIENCE_S)
+        faulty.release()
+        assert faulty.wait_hit(hung, PATIENCE_S)
+        calm(peer, range(1, 1000))
+        go_on()
+        assert bookie.storage.checkpoint()
+
+
 @pytest.mark.parametrize("limit", [{"pending_reads_max": 20}, {"read_queue_max": 20}], ids=["of a loop", "in all"])
 def test_reads_of_a_hung_directory_leave_the_others_theirs(
     tmp_path: Path, faulty: ModuleType, limit: dict[str, Any]

@@ -48,7 +48,9 @@ cdef enum:
 cdef struct Round:
     # What the flushers of a checkpoint do.
     uint32_t first_jobs          # directories whose first flush is not done
+    uint32_t jobs                # directories that are being flushed
     bint[STORES_MOST] running
+    int64_t[STORES_MOST] begun   # when the latest flush began
     bint[STORES_MOST] again      # the first flush is done
     int64_t[STORES_MOST] rests_until     # after a failed flush
 
@@ -127,8 +129,33 @@ cdef bint wants_room(Store* store, int64_t rests_until) noexcept nogil:
     return bk_load(&store.job.room_wanted) and now_ns() >= rests_until and not bk_planted(PLANT_ROOM_WAITS)
 
 
+cdef bint one_takes_long(Storage* stores, const Round* round) noexcept nogil:
+    cdef int64_t now = now_ns()
+    cdef uint32_t i
+    for i in range(stores.count):
+        if round.running[i] and now - round.begun[i] >= REST_NS:
+            return True
+    return False
+
+
+cdef bint goes_again(Storage* stores, const Round* round, uint32_t i) noexcept nogil:
+    """Return whether this directory is to be flushed again: adds need room in it, and the checkpoint does not end yet.
+    Once all have had their first flush, it ends with the latest ones, unless one of these takes long, or hangs.
+    """
+    if round.running[i] or not wants_room(stores.stores[i], round.rests_until[i]):
+        return False
+    return round.first_jobs != 0 or one_takes_long(stores, round)
+
+
+cdef void begin_job(Storage* stores, Round* round, uint32_t i, FlushWork work) noexcept nogil:
+    round.running[i] = True
+    round.jobs += 1
+    round.begun[i] = now_ns()
+    flusher_begin(stores, stores.stores[i], work)
+
+
 cdef void await_flusher(Storage* stores, const Round* round) noexcept nogil:
-    """Wait until a flusher has done its job, or adds need room in a directory whose flusher has."""
+    """Wait until a flusher has done its job, or a directory is to be flushed again."""
     cdef uint32_t i
     cdef bint all_of_them = True
     cdef bint changed = False
@@ -137,8 +164,7 @@ cdef void await_flusher(Storage* stores, const Round* round) noexcept nogil:
             all_of_them = spare_take_back(stores, stores.stores[i]) and all_of_them
     pthread_mutex_lock(&stores.flush_lock)
     for i in range(stores.count):
-        changed |= (flusher_is_idle(stores.stores[i]) if round.running[i]
-                    else wants_room(stores.stores[i], round.rests_until[i]))
+        changed |= flusher_is_idle(stores.stores[i]) if round.running[i] else goes_again(stores, round, i)
     if not changed:
         cond_wait_until(&stores.flush_wanted, &stores.flush_lock,
                         now_ns() + (REST_NS if all_of_them else SPARE_TICK_US * 1000))
@@ -146,8 +172,8 @@ cdef void await_flusher(Storage* stores, const Round* round) noexcept nogil:
 
 
 cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept nogil:
-    """Take what the flushers have done. While one still has its first job, those that have done theirs are asked again
-    when adds need room, so a directory that is slow, or hangs, delays no other one.
+    """Take what the flushers have done, and ask those again whose directories need room, so that one that is slow, or
+    hangs, delays no other one.
     """
     cdef Store* store
     cdef Status status
@@ -158,20 +184,19 @@ cdef void flush_meanwhile(Storage* stores, Round* round, Status* found) noexcept
             status = flusher_end(store)
             found[i] = status if found[i] == OK else found[i]
             round.running[i] = False
+            round.jobs -= 1
             round.first_jobs -= not round.again[i]
             round.again[i] = True
             round.rests_until[i] = 0 if status == OK else now_ns() + REST_NS
-        if not round.running[i] and round.first_jobs and wants_room(store, round.rests_until[i]):
+        if goes_again(stores, round, i):
             bk_store(&store.job.room_wanted, 0)      # a flush that has nothing to swap leaves it
             take_places(stores, store.job.mark_ids, store.job.mark_offsets)
-            flusher_begin(stores, store, checkpoint_for_room)
-            round.running[i] = True
+            begin_job(stores, round, i, checkpoint_for_room)
 
 
 cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) noexcept nogil:
     """Run the checkpoint of each directory, all at the same time. `found` gets OK, or the first failure of each."""
     cdef Round round
-    cdef Status status
     cdef uint32_t i
     if stores.count == 1:
         found[0] = work(stores, stores.stores[0])
@@ -180,16 +205,11 @@ cdef void checkpoint_everywhere(Storage* stores, FlushWork work, Status* found) 
     round.first_jobs = stores.count
     for i in range(stores.count):
         found[i] = OK
-        flusher_begin(stores, stores.stores[i], work)
-        round.running[i] = True
+        begin_job(stores, &round, i, work)
     flush_meanwhile(stores, &round, found)
-    while round.first_jobs:
+    while round.jobs:
         await_flusher(stores, &round)
         flush_meanwhile(stores, &round, found)
-    for i in range(stores.count):
-        if round.running[i]:
-            status = flusher_end(stores.stores[i])
-            found[i] = status if found[i] == OK else found[i]
 
 
 cdef Status stores_checkpoint(Storage* stores, bint whole) noexcept nogil:
