@@ -1,5 +1,6 @@
 """Replay of the journals at start: which files are read, from which offset, and which damage stops the bookie."""
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -152,10 +153,11 @@ def settle_tails(report: RecoveryReport) -> None:
 
     Until marks move, these files are replayed again after a further crash, together with records of later files. So
     what was read here must stay, though the last process may have died before it synced it; and a torn group, of
-    which nobody was told, must not stay before other records, where a replay takes it for damage.
+    which nobody was told, must not stay before other records, where a replay takes it for damage. A file is gone if
+    the checkpoint of this start has written all marks, some of them in place because a disk is full.
     """
     for path, torn_at in report.tails:
-        with path.open("r+b") as file:
+        with contextlib.suppress(FileNotFoundError), path.open("r+b") as file:
             if torn_at is not None:
                 file.truncate(torn_at)
             os.fsync(file.fileno())

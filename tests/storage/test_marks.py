@@ -181,6 +181,27 @@ def test_b15_a_mark_without_room_for_another_file(tmp_path: Path, faulty: Module
     one.stop()
 
 
+def test_b15_a_start_without_room_for_another_file(tmp_path: Path, faulty: ModuleType) -> None:
+    """The marks are written in place, so the checkpoint of the start gives up the journal files that it has replayed.
+    They need no care any more, and the start succeeds, as does the next one.
+    """
+    one = Opened(tmp_path, ledger_dirs=2, backups_max=0)
+    one.checkpoint()
+    fill(one, 0, 50)
+    one.crash()
+    before = {path.name for path in (tmp_path / "journal-0/current").glob("*.txn")}
+    faulty.plan("open", "ENOSPC", times=-1, suffix="ledgers-1/current/lastMark.tmp")
+    one = Opened(tmp_path, files=faulty.FaultyFiles(), ledger_dirs=2, backups_max=0)
+    assert one.report.entries == 100
+    assert one.storage.full_directories() == {tmp_path / "ledgers-1"}
+    assert not before & {path.name for path in (tmp_path / "journal-0/current").glob("*.txn")}
+    one.crash()
+    faulty.clear()
+    one = Opened(tmp_path, ledger_dirs=2)
+    assert [held(one, ledger, 100) for ledger in range(2)] == [50, 50]
+    one.stop()
+
+
 def test_what_apache_bookkeeper_reads(tmp_path: Path) -> None:
     """The first 16 bytes are Apache BookKeeper's mark. Generations grow by one per checkpoint, over restarts too."""
     seen = []
